@@ -39,9 +39,9 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline import adapt
 from sparse_adapt.pipeline.plan import merged
 from sparse_adapt.pipeline.request import WITH_WORDS, Request
-from sparse_adapt.pipeline.run import Silence
+from sparse_adapt.pipeline.run import NoListener
 from sparse_adapt.pipeline.settings import AdaptSettings
-from sparse_adapt.report.progress import unwatched
+from sparse_adapt.report.progress import no_progress_for
 from sparse_adapt.research.coin import coining
 from sparse_adapt.research.coin.recovery import measure_recovery, read_trial
 from sparse_adapt.research.contradicting.writing import ContradictRequest as Asking
@@ -197,10 +197,10 @@ class Asked(NamedTuple):
 # -- one adaptation, in a process of its own ------------------------------------------------------
 
 
-class Told(Silence):
+class Told(NoListener):
     """Says what each step came to, nothing else."""
 
-    count = staticmethod(unwatched)
+    count = staticmethod(no_progress_for)
 
     def tell(self, step: str, said: str) -> None:
         """One line a step."""

@@ -31,8 +31,8 @@ def contestants(data: Path, folder: Path) -> tuple[dict[str, Work], int]:
     documents = list(read_documents(data / "medquad"))[:DOCUMENTS]
     whole, by_table = SparseEncoder.load(MODEL), SparseEncoder.load(MODEL)
     read = by_table.tokenize([document.full_text for document in documents])
-    silent = by_table.tokenizer.all_special_ids
-    by_table.query_side = idf_side(read, by_table.vocabulary_size, by_table.max_tokens, silent)
+    weightless = by_table.tokenizer.all_special_ids
+    by_table.query_side = idf_side(read, by_table.vocabulary_size, by_table.max_tokens, weightless)
     export_corpus("opensearch", by_table, lambda: documents, Place(folder / "export"))
     table = json.loads((folder / "export" / "query" / "idf.json").read_text(encoding="utf-8"))
     tokenizer = Tokenizer.from_file(str(folder / "export" / "query" / "tokenizer.json"))

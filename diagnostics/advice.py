@@ -9,7 +9,7 @@ from typing import Literal
 from sparse_adapt.files.place import free
 
 State = Literal[
-    "pieces", "absent", "ordinary", "negative", "silent", "false_activation", "outranked", "learnt"
+    "pieces", "absent", "ordinary", "negative", "inactive", "false_activation", "outranked", "learnt"
 ]
 
 HEAVY = 10  # a learnt term is among so many of a document's heaviest tokens
@@ -67,7 +67,7 @@ def judge(evidence: TermFigures) -> State:
     if evidence.average_logit is not None and evidence.average_logit < 0:
         return "negative"
     if evidence.rank is None:
-        return "silent"
+        return "inactive"
     if evidence.false_activation_share > FALSE_ACTIVATIONS:
         return "false_activation"
     return "outranked" if evidence.rank > HEAVY else "learnt"
@@ -104,7 +104,7 @@ def advise(state: State, evidence: TermFigures, places: Places) -> tuple[Advice,
                 Advice("The token came with the model. See what it matches", where.explain(evidence.term)),
                 where.judge(places.model, "Judged examples of the domain shift its weight"),
             )
-        case "negative" | "silent":
+        case "negative" | "inactive":
             return (
                 Advice("The token has no weight to match on: teach its rows", where.warmup(places.model)),
                 where.define(where.out("warm"), "Add what the term means"),

@@ -151,7 +151,7 @@ def tabulate_head(head: Head) -> Table:
         {"figure": "passages without a non-zero (%)", "value": 100 * head.dark, "usual": "0"},
         {"figure": "vocabulary that some passage activates (%)", "value": 100 * head.active, "usual": ""},
         {"figure": "tokens that passages say", "value": head.said, "usual": ""},
-        {"figure": "of these never active where said", "value": head.silent, "usual": ""},
+        {"figure": "of these never active where said", "value": head.never_active, "usual": ""},
     ]
     columns = (
         Column("figure", "figure", "text"),

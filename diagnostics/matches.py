@@ -85,7 +85,7 @@ class Match:
 class QueryReport(Result):
     """A query as the model weighs it, and its best documents. `nonzero` counts all of its tokens with weight.
 
-    `tokens` holds every token of the query's text that has weight and its heaviest expansions, `silent` the
+    `tokens` holds every token of the query's text that has weight and its heaviest expansions, `inactive` the
     tokens of the text that have none; both leave out the special tokens around a text. `heaviest` is the token with
     the largest weight, and `sparsity` the share of the vocabulary without weight, in percent.
     """
@@ -93,7 +93,7 @@ class QueryReport(Result):
     query: str
     nonzero: int
     tokens: tuple[QueryToken, ...]
-    silent: tuple[str, ...]
+    inactive: tuple[str, ...]
     matches: tuple[Match, ...]
     sparsity: float = 100.0
     heaviest: QueryToken | None = None
@@ -161,7 +161,7 @@ def _weighed(report: QueryReport) -> BarList:
         Bar(token.token, f"{token.weight:.3f}", token.weight / largest, _origin(token), token.new)
         for token in report.tokens
     ]
-    return BarList("", bars, f"without weight: {' '.join(report.silent)}" if report.silent else "")
+    return BarList("", bars, f"without weight: {' '.join(report.inactive)}" if report.inactive else "")
 
 
 def _parts(match: Match, largest: float) -> Iterator[Part]:
@@ -247,7 +247,7 @@ def explain(
         query=query,
         nonzero=len(tokens),
         tokens=tuple(sorted((*written, *added), key=lambda token: -token.weight)),
-        silent=_inactive(model, query, by_id),
+        inactive=_inactive(model, query, by_id),
         matches=tuple(
             _match(rank, model, documents[index], float(score), by_id, row)
             for rank, (index, score, row) in enumerate(zip(indices, scores, rows, strict=True), start=1)

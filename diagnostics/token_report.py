@@ -36,7 +36,7 @@ STATES: dict[State, tuple[str, Tone]] = {
     "absent": ("in no document", ""),
     "ordinary": ("a token of the base model", ""),
     "negative": ("a token the model does not expect", "bad"),
-    "silent": ("a token without weight", "bad"),
+    "inactive": ("a token without weight", "bad"),
     "false_activation": ("a token that fires where it should not", ""),
     "outranked": ("has weight, but others have more", ""),
     "learnt": ("learnt", "good"),

@@ -219,7 +219,7 @@ def test_searching_one_query_or_several(model, zorvex_collection, twelve_documen
     assert several.queries == (Query("a", "who owns the server"), Query("b", "a saw"))
     assert len(several.to_frame()) == len(several) == len(several.run["a"]) + len(several.run["b"])
     assert one[0].document_id in str(one) and repr(one).startswith(
-        "<Found: 'who owns the server', 4 documents"
+        "<SearchResults: 'who owns the server', 4 documents"
     )
     assert len(sa.search(model, twelve_documents, zorvex_collection / "queries.jsonl").queries) == 6
     with pytest.raises(InputError, match="query: is empty"):

@@ -74,14 +74,14 @@ def test_every_line_can_be_run(sparse_adapt, places):
                 assert ran.status == 0, (words, ran.err)
 
 
-@pytest.mark.parametrize("state", ["pieces", "silent"])
+@pytest.mark.parametrize("state", ["pieces", "inactive"])
 def test_what_diagnose_advises_can_be_run_in_turn(sparse_adapt, places, tmp_path, state):
     """Each command in the shell, the trained ones with two steps; a file that is there isn't written over."""
     (tmp_path / "terms.json").write_text("edited for hours")
     model, corpus = places["tiny"], tmp_path / "alone" / "corpus.jsonl"
     corpus.parent.mkdir()
     shutil.copy(f"{places['corpus']}/corpus.jsonl", corpus)
-    if state == "silent":
+    if state == "inactive":
         model, corpus = "1", places["corpus"]
         files = ["--model", places["tiny"], "--terms", f"{corpus}/terms.json"]
         assert sparse_adapt("extend", *files, "-o", model).status == 0

@@ -49,7 +49,7 @@ def test_expansions_are_what_the_query_does_not_say(tiny, twelve_documents):
     weights = [token.weight for token in every.tokens if token.expansion]
     assert [token.weight for token in expansions] == weights[:3] == sorted(weights, reverse=True)[:3]
     with_weight = {token.token for token in every.tokens}
-    assert set(report.silent) == {"the", "server", "log"} - with_weight
+    assert set(report.inactive) == {"the", "server", "log"} - with_weight
 
 
 def test_new_terms_are_marked(tiny, twelve_documents):
@@ -85,7 +85,7 @@ def test_no_match_and_no_words(tiny, twelve_documents):
 def test_json_holds_everything(tiny, twelve_documents):
     report = explain("agent log", tiny, twelve_documents)
     content = json.loads(json.dumps(report.to_dict(), allow_nan=False))
-    assert list(content) == ["query", "nonzero", "tokens", "silent", "matches", "sparsity", "heaviest"]
+    assert list(content) == ["query", "nonzero", "tokens", "inactive", "matches", "sparsity", "heaviest"]
     assert len(content["matches"][0]["contributions"]) == len(report.matches[0].contributions)
     assert set(content["matches"][0]["contributions"][0]) == {
         "token_id", "token", "query_weight", "document_weight", "contribution", "expansion", "new",

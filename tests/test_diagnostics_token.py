@@ -267,7 +267,7 @@ LEARNT = TermFigures("Zorvex", True, True, True, 3.0, 1, 0.0)
         ({"occurs": False}, "absent", ["dictionary"]),
         ({"new": False, "rank": 80}, "ordinary", ["explain Zorvex", "distill"]),
         ({"average_logit": -0.1}, "negative", ["warmup", "dictionary", "distill"]),
-        ({"rank": None}, "silent", ["warmup", "dictionary", "distill"]),
+        ({"rank": None}, "inactive", ["warmup", "dictionary", "distill"]),
         ({"false_activation_share": 0.3}, "false_activation", ["distill"]),
         ({"rank": 11}, "outranked", ["distill", "explain Zorvex"]),
     ],
@@ -286,8 +286,8 @@ def test_every_state_has_its_next_commands(change, state, commands):
 
 def test_what_is_not_there_is_not_named():
     """Without definitions the help says what they are; adapt makes candidates; without a corpus nothing runs."""
-    silent = replace(LEARNT, rank=None)
-    lines = [step.command for step in advise("silent", silent, Places("my-model", "my-corpus"))]
+    inactive = replace(LEARNT, rank=None)
+    lines = [step.command for step in advise("inactive", inactive, Places("my-model", "my-corpus"))]
     assert lines == [
         "sparse-adapt warmup --model my-model --corpus my-corpus -o warm",
         "sparse-adapt dictionary --help",
@@ -349,5 +349,5 @@ def test_the_invented_word_as_a_token_of_its_own():
     assert report.vocabulary.replaced == ("ga", "##tro", "##cr", "##ap", "##tic")
     assert report.corpus.holding == 5
     averages = [summary.average_logits[0] for summary in report.corpus.summaries]
-    assert report.state == ("negative" if sum(averages) < 0 else "silent")  # rows that nothing has trained
+    assert report.state == ("negative" if sum(averages) < 0 else "inactive")  # rows that nothing has trained
     assert "sparse-adapt warmup" in report.next_steps[0].command

@@ -28,7 +28,7 @@ from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.stages.dynamic import Dynamic, HardestWords
 from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.terms.mining import Term, write_terms
-from sparse_adapt.training.loop import Progress, random_at, train
+from sparse_adapt.training.loop import StepProgress, random_at, train
 
 TERMS = [Term("zorvex", "jargon"), Term("kubectl", "jargon")]
 TEXTS = [
@@ -72,7 +72,7 @@ def dynamic(encoder: Encoder, texts: list[str] | None = None, **given: object) -
 
 
 def teach(
-    files: Path, name: str, *, resume: bool = False, progress: Progress | None = None, **given: object
+    files: Path, name: str, *, resume: bool = False, progress: StepProgress | None = None, **given: object
 ) -> Path:
     settings = Dynamic.model_validate({**QUICK, **given})
     place = Place(files / name, resume=resume)

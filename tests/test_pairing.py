@@ -32,7 +32,7 @@ from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.stages.warmup import Warmup
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training import losses
-from sparse_adapt.training.loop import Progress, random_at, train
+from sparse_adapt.training.loop import StepProgress, random_at, train
 
 TERMS = [Term("zorvex", "jargon"), Term("kubectl", "jargon")]
 DOCUMENTS = {
@@ -100,7 +100,7 @@ def teach(
     stage: str = "joint",
     *,
     resume: bool = False,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
     **given: object,
 ) -> Path:
     kind = Joint if stage == "joint" else Contrast

@@ -42,7 +42,7 @@ def examples() -> tuple[list[Candidates], dict[str, str]]:
 
 
 def test_the_table_begins_at_the_inverse_document_frequency():
-    side = idf_side([[0, 1, 1], [1], [1, 3]], 4, 9, silent=[0])
+    side = idf_side([[0, 1, 1], [1], [1, 3]], 4, 9, weightless=[0])
     np.testing.assert_allclose(side.weights, [0.0, *np.log1p([0.5 / 3.5, 3.5 / 0.5, 2.5 / 1.5])], rtol=1e-6)
     assert side.longest == 9
 

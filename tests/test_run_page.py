@@ -206,7 +206,7 @@ def test_mistakes(sparse_adapt, tmp_path, monkeypatch, tiny_run, zorvex_collecti
 def test_lit_by_nothing_is_said(subject):
     model = subject.final.model
     read = read_texts(model, ["a"])[0]
-    silent = next(
+    inactive = next(
         token for token in range(model.vocabulary_size) if not np.any(weights_at(model, read, token))
     )
-    assert heat_of(model, "a", silent, "t").note.startswith("No position activates")
+    assert heat_of(model, "a", inactive, "t").note.startswith("No position activates")

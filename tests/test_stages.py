@@ -458,8 +458,8 @@ def test_background_texts_are_far_from_a_model_by_what_it_forgot(encoder):
         encoder.output_bias[: encoder.old_size] += 0.5
         changed = float(background.distance(encoder, rows))
         encoder.output_bias[:] = -100.0
-        silent = float(background.distance(encoder, rows))
-    assert extended < 0.01 < changed < silent == pytest.approx(1.0)
+        inactive = float(background.distance(encoder, rows))
+    assert extended < 0.01 < changed < inactive == pytest.approx(1.0)
 
 
 def test_background_texts_are_far_from_a_model_whose_scales_moved(encoder):

@@ -425,5 +425,5 @@ def test_a_token_has_one_name_everywhere(tiny_model):
     whole = names_of(encoder.tokenizer, range(encoder.vocabulary_size))
     assert list(whole) == encoder.tokens
     found = explain("王者荣耀", encoder, [Document("1", "王者荣耀 and zorvex")])
-    assert {token.token for token in found.tokens} & set(terms) or found.silent
-    assert " " not in "".join([token.token for token in found.tokens] + list(found.silent))
+    assert {token.token for token in found.tokens} & set(terms) or found.inactive
+    assert " " not in "".join([token.token for token in found.tokens] + list(found.inactive))

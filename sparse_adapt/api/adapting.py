@@ -23,7 +23,7 @@ from sparse_adapt.api.options import (
     declared,
     out_option,
 )
-from sparse_adapt.api.results import After, Told
+from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.api.runs import of_run, run_folder
 from sparse_adapt.errors import InputError
 from sparse_adapt.report.progress import Bars, is_watched
@@ -68,7 +68,7 @@ class AdaptBars(Bars):
 
 
 @dataclass(frozen=True, repr=False)
-class Adaptation(Told):
+class Adaptation(CommandResult):
     """An adaptation on the disk. `stopped` names the step that it was to end with, and is empty where it is whole.
 
     `report` is what `adapt --json` prints; empty while the adaptation isn't whole.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from sparse_adapt.api.checks import check_output, some_queries
 from sparse_adapt.api.following import exported
 from sparse_adapt.api.options import LatestCorpus, LatestModel, Option, Overwrite, declared, out_option
-from sparse_adapt.api.results import After, Told
+from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.api.runs import subject_of
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.place import Place
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Calibration(Told):
+class Calibration(CommandResult):
     """A model whose new terms activate less or more: where it lies, which terms moved, and its effect, before and
     after.
     """

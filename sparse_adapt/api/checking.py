@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from sparse_adapt.api.checks import a_folder
 from sparse_adapt.api.following import column_words, line
 from sparse_adapt.api.options import Columns, CorpusNamed, Option, declared
-from sparse_adapt.api.results import After, Told
+from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.errors import InputError
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Row
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Checked(Told):
+class Checked(CommandResult):
     """How many of each there are, and what the owner should know."""
 
     corpus: str
@@ -131,7 +131,7 @@ def _strangers(
 
 
 @dataclass(frozen=True, repr=False)
-class Verified(Told):
+class Verified(CommandResult):
     """What was looked at and found to be as it was written: files, and by how many of them which kind of thing."""
 
     folder: str

@@ -26,7 +26,7 @@ from sparse_adapt.api.options import (
     declared,
     model_option,
 )
-from sparse_adapt.api.results import After, Told
+from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.engines.formats import ENGINES, check_takes, find_engine, module_of, open_engine
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.place import Place
@@ -49,7 +49,7 @@ ONE_SOURCE = "name the documents once: with --corpus CORPUS, or with --vectors D
 
 
 @dataclass(frozen=True, repr=False)
-class Export(Told):
+class Export(CommandResult):
     """An export on the disk. `loading` holds the commands or lines of Python that load it, ready to be copied."""
 
     folder: Path
@@ -253,7 +253,7 @@ def _ready(encoder: "SparseEncoder | None", name: str, corpus: "DocumentsGiven |
 
 
 @dataclass(frozen=True, repr=False)
-class CheckedExport(Told):
+class CheckedExport(CommandResult):
     """An export that its engine has loaded, and how its rankings differ from exact search."""
 
     folder: str

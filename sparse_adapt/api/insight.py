@@ -22,7 +22,7 @@ from sparse_adapt.api.options import (
     declared,
     model_option,
 )
-from sparse_adapt.api.results import After, Told
+from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.api.runs import Subject, subject_of
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.place import free
@@ -220,7 +220,7 @@ def _holds(path: Path, term: str) -> bool:
 
 
 @dataclass(frozen=True, repr=False)
-class Looked(Told):
+class Inspection(CommandResult):
     """What was found of a model on a corpus, and which both are; `words` is what was asked about, empty for all."""
 
     subject: Subject
@@ -278,7 +278,7 @@ def diagnose_either(
     device: OnCpu = "cpu",
     progress: bool | None = None,
     **reading: Reads,
-) -> Looked:
+) -> Inspection:
     """Show what a model makes of one term, or of all its new tokens.
 
     Of a term: vocabulary, logits, weight and ranking, for the document that says it most. Of a model: its new tokens,
@@ -293,10 +293,10 @@ def diagnose_either(
         )
         tokens = health.usage.tokens
         steps = [line("diagnose", tokens[0].token, *subject.flags)] if tokens else []
-        return Looked(subject._replace(adapted=True), [health], "the model", steps)
+        return Inspection(subject._replace(adapted=True), [health], "the model", steps)
     found = diagnose(subject.model, term, subject.corpus, document_id=document, device=device, **reading)
     lead = f"What {last_name(subject.model)} makes of it, on {last_name(subject.corpus)}."
-    return Looked(subject, [found], term, (), lead)
+    return Inspection(subject, [found], term, (), lead)
 
 
 @declared
@@ -320,7 +320,7 @@ def look_for(
     device: OnCpu = "cpu",
     progress: bool | None = None,
     **reading: Reads,
-) -> Looked:
+) -> Inspection:
     """Show why documents match a query, token by token.
 
     The query's tokens, its top documents with their heaviest tokens, and the shared tokens that made them match.
@@ -337,7 +337,7 @@ def look_for(
     found = explain_each(subject.model, asked, subject.corpus, top=top, **how)
     lead = f"What {last_name(subject.model)} finds for it in {last_name(subject.corpus)}."
     steps = [line("export", "anserini", *subject.flags, "-o", free("export"))]
-    return Looked(subject, found, query or "", steps, lead)
+    return Inspection(subject, found, query or "", steps, lead)
 
 
 def _subject(model: "ModelGiven | None", corpus: "DocumentsGiven | None") -> Subject:

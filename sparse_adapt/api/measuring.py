@@ -8,7 +8,7 @@ from sparse_adapt.api.checks import check_split
 from sparse_adapt.api.following import a_query, line
 from sparse_adapt.api.insight import last_name
 from sparse_adapt.api.options import Baseline, Collection, Device, General, Model, Reads, Split, declared
-from sparse_adapt.api.results import After, Told
+from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.api.runs import BASE
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.report.charts import differences
@@ -30,7 +30,7 @@ CHANGED = 10  # queries that won most, and as many that lost
 
 
 @dataclass(frozen=True, repr=False)
-class Evaluation(Told):
+class Evaluation(CommandResult):
     """Means of each measure over the judged queries, and each query's own figures.
 
     `title` says what was measured; `figures` is what `evaluate --json` prints. Measures lie between 0 and 1; those

@@ -21,7 +21,7 @@ from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import Extension, extend
 from sparse_adapt.pipeline.run import REPORT_FILE, read_finished
-from sparse_adapt.report.progress import Heard, watching
+from sparse_adapt.report.progress import Progress, watching
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.card import making_of, with_record, write_card
 from sparse_adapt.stages.record import new_record, read_stage_record, write_record
@@ -117,7 +117,7 @@ class Model:
         windows = self.encoder.windows if isinstance(self.encoder, SparseEncoder) else None
         return f"{self.encoder.max_tokens} {windows.name if windows is not None else ''}"
 
-    def encode_documents(self, documents: Sequence[Document], heard: Heard) -> csr_matrix:
+    def encode_documents(self, documents: Sequence[Document], heard: Progress) -> csr_matrix:
         """Sparse vectors (documents, V); those of the last documents are kept, for the next question about them."""
         assert isinstance(self.encoder, SparseEncoder), "checked by load_sparse"
         texts = [document.full_text for document in documents]

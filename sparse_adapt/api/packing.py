@@ -19,10 +19,10 @@ from sparse_adapt.api.options import (
     model_option,
     out_option,
 )
-from sparse_adapt.api.results import After, Told
+from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.place import Place
-from sparse_adapt.report.progress import silent, watching
+from sparse_adapt.report.progress import no_progress, watching
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Column, Row, Table
 
@@ -43,7 +43,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, repr=False)
-class Packs(Told):
+class Packs(CommandResult):
     """Term packs: those of a model in their order, or the one in a file. `headers` are by their packs' names."""
 
     source: str
@@ -275,7 +275,7 @@ def unpack(
     given = None if corpus is None else Corpus.of(corpus)
     plan = plan_unpacking(named, _place_of(model), remove)
     with watching(progress) as bars:
-        heard = silent if given is None else bars.count("documents", given.count())
+        heard = no_progress if given is None else bars.count("documents", given.count())
         documents = None if given is None else given.read()
         ids = write_unpacked(plan, place, documents, heard)
     found = tuple((each.name, each.header) for each in plan.packs)

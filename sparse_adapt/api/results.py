@@ -32,7 +32,7 @@ class After:
     shows: bool = True
 
 
-class Told(Result):
+class CommandResult(Result):
     """A result that also says what was written and what goes on from here."""
 
     __slots__ = ()
@@ -47,7 +47,7 @@ class Told(Result):
 
 
 @dataclass(frozen=True, repr=False)
-class Written(Told):
+class Written(CommandResult):
     """A file or folder that a call wrote, with what it holds in words; a command prints it as JSON alone."""
 
     path: Path
@@ -82,7 +82,7 @@ class Written(Told):
 
 
 @dataclass(frozen=True, repr=False)
-class Tables(Told):
+class Tables(CommandResult):
     """Tables and lines beside the same as data, as commands show them that have no class of their own for it."""
 
     content: Any

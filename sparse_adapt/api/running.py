@@ -26,7 +26,7 @@ from sparse_adapt.api.options import (
     model_option,
     out_option,
 )
-from sparse_adapt.api.results import After, Tables, Told, Written
+from sparse_adapt.api.results import After, CommandResult, Tables, Written
 from sparse_adapt.api.runs import BASE, BUNDLED, RUNS, latest_folder, of_run, run_folder
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.place import Place
@@ -48,7 +48,7 @@ Preset = Annotated[
 
 
 @dataclass(frozen=True, repr=False)
-class Demo(Told):
+class Demo(CommandResult):
     """A run of all stages on a bundled corpus, with what each gained."""
 
     folder: Path

@@ -9,7 +9,7 @@ from sparse_adapt.api.checks import a_corpus_or_vectors, a_folder, check_free_fi
 from sparse_adapt.api.following import line
 from sparse_adapt.api.indexing import is_index, is_vectors, vectors_at
 from sparse_adapt.api.options import LatestModel, OnCpu, Option, Reads, declared
-from sparse_adapt.api.results import After, Told
+from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.api.runs import subject_of
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.place import Place
@@ -51,7 +51,7 @@ class Hit:
 
 
 @dataclass(frozen=True, repr=False)
-class Found(Told, Sequence[Hit]):
+class SearchResults(CommandResult, Sequence[Hit]):
     """The documents of one query or of several, query after query, best first; a sequence of `Hit`."""
 
     queries: tuple["Query", ...]
@@ -141,14 +141,14 @@ class Found(Told, Sequence[Hit]):
 
     def after(self) -> After:
         """Queries that nothing matches, and how a match is explained."""
-        silent = [
+        inactive = [
             f"no document shares a token with the query {query.text!r}"
             for query in self.queries
             if not self.run[query.query_id]
         ]
         named = ["--model", self.model, "--corpus", self.corpus]
         steps = [] if self.corpus is None else [line("explain", self.queries[0].text, *named)]
-        notes = [*self.notes, *silent]
+        notes = [*self.notes, *inactive]
         return After(notes=notes, wrote=self.written, next_steps=steps, shows=not self.written)
 
 
@@ -198,7 +198,7 @@ def search(
     device: OnCpu = "auto",
     progress: bool | None = None,
     **reading: Reads,
-) -> Found:
+) -> SearchResults:
     """Search an index, a folder of vectors or a corpus.
 
     Without --model and a place to search, the latest run and its corpus are taken.
@@ -270,7 +270,7 @@ def _ranked(
     device: str,
     progress: bool | None,
     reading: "Mapping[str, int | None]",
-) -> tuple[Found, str]:
+) -> tuple[SearchResults, str]:
     """The documents of each query, and the model's name."""
     from sparse_adapt.api.models import load_sparse
     from sparse_adapt.collection.given import Corpus
@@ -345,7 +345,7 @@ def _queries(query: "QueriesGiven | None", queries: "QueriesGiven | None") -> "l
     return queries_of(given)
 
 
-def _found(queries: "Sequence[Query]", rankings: Rankings, texts: "DocumentsGiven | None") -> Found:
+def _found(queries: "Sequence[Query]", rankings: Rankings, texts: "DocumentsGiven | None") -> SearchResults:
     from sparse_adapt.collection.given import Corpus
     from sparse_adapt.collection.readers import Document
 
@@ -358,4 +358,4 @@ def _found(queries: "Sequence[Query]", rankings: Rankings, texts: "DocumentsGive
         for rank, (document_id, score, impact) in enumerate(ranking, start=1):
             document = known.get(document_id, Document(document_id, ""))
             hits.append(Hit(query.text, rank, document_id, score, document.title, document.text, impact))
-    return Found(tuple(queries), tuple(hits), run)
+    return SearchResults(tuple(queries), tuple(hits), run)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, overload
 from sparse_adapt.api.checks import check_free_file
 from sparse_adapt.api.following import column_words, free, line
 from sparse_adapt.api.options import Columns, CorpusAtPlace, Model, Option, Overwrite, declared, out_option
-from sparse_adapt.api.results import After, Told
+from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.report.progress import watching
@@ -35,7 +35,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, repr=False)
-class MinedTerms(Told, Sequence["Term"]):
+class MinedTerms(CommandResult, Sequence["Term"]):
     """Terms, best first, each with its evidence; a sequence of `Term`. `criterion` says in words why they end there."""
 
     terms: tuple["Term", ...]

@@ -301,12 +301,12 @@ def _value(declared: Declared, value: Any) -> Any:  # noqa: ANN401 - of any opti
 
 def present(result: object, *, json: bool, html: Path | None = None) -> None:
     """Print a result, say what was written, write its pages, and say what to run next."""
-    from sparse_adapt.api.results import After, Told
+    from sparse_adapt.api.results import After, CommandResult
     from sparse_adapt.report.results import Result
 
-    after = result.after() if isinstance(result, Told) else After()
+    after = result.after() if isinstance(result, CommandResult) else After()
     if json and isinstance(result, Result):
-        show_json(result.data() if isinstance(result, Told) else result.to_dict())
+        show_json(result.data() if isinstance(result, CommandResult) else result.to_dict())
     elif after.shows and isinstance(result, Result):
         show(result.renderable())
     for note in after.notes:

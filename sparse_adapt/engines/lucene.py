@@ -38,7 +38,7 @@ from sparse_adapt.files.marker import faults, marker_of
 from sparse_adapt.files.place import Place
 from sparse_adapt.files.records import Record, read_record
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.progress import Heard, silent
+from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, open_vectors
 from sparse_adapt.retrieve.vectors.manifest import (
@@ -213,7 +213,7 @@ def build_index(
     *,
     threads: int | None = None,
     quantisation: Quantisation | None = None,
-    progress: Heard = silent,
+    progress: Progress = no_progress,
 ) -> IndexCard:
     """Index what `encode` or `export anserini` wrote; the former is quantised on the way, by default x 100.
 
@@ -264,7 +264,7 @@ def _collection(
     yield vectors, manifest
 
 
-def _run_indexer(documents: Path, index: Path, threads: int, progress: Heard) -> str:
+def _run_indexer(documents: Path, index: Path, threads: int, progress: Progress) -> str:
     """Have Anserini index a folder; what it says went wrong, if it says so.
 
     It runs in a thread of its own, so that Ctrl-C is heard. Its own counts are no proof: they rise before

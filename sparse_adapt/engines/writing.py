@@ -20,7 +20,7 @@ from sparse_adapt.files.folders import check_free, discard, output_folder, write
 from sparse_adapt.files.marker import marker_of
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.progress import Heard, silent
+from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors, open_vectors
 from sparse_adapt.retrieve.vectors.manifest import MANIFEST_FILE, stamp_of_model, token_names, write_tokens
 from sparse_adapt.retrieve.vectors.shards import DOCUMENTS_A_SHARD, check_encoded, encode_corpus
@@ -92,7 +92,7 @@ def export_corpus(
     quantisation: Quantisation | None = None,
     with_texts: bool = False,
     documents_a_shard: int = DOCUMENTS_A_SHARD,
-    progress: Heard = silent,
+    progress: Progress = no_progress,
 ) -> ExportFolder:
     """Encode a corpus and write it for the engine of that name into a new folder. `progress` hears of documents.
 

@@ -22,7 +22,7 @@ from sparse_adapt.model.folder import ModelFolder, ModelSource
 from sparse_adapt.model.head.filter import exact_precision
 from sparse_adapt.model.layout import transformer_in
 from sparse_adapt.model.weights import check_finite, check_weights, loading
-from sparse_adapt.report.progress import Before, Heard, silent
+from sparse_adapt.report.progress import Before, Progress, no_progress
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -60,7 +60,7 @@ class DenseEncoder:
         self.device, self.cache, self.old = device, cache, old
         self.rough = rough and exact_precision(torch.device(device)) == "bfloat16"
 
-    def encode(self, texts: Sequence[str], *, progress: Heard = silent) -> Vectors:
+    def encode(self, texts: Sequence[str], *, progress: Progress = no_progress) -> Vectors:
         """(B, H), float32, rows in the order of the texts. `progress` hears how many more are done."""
         parts = []
         for start in range(0, len(texts), TEXTS_A_PART):

@@ -33,7 +33,7 @@ class Head:
     dark: float
     active: float
     said: int
-    silent: int
+    never_active: int
 
 
 @torch.no_grad()
@@ -57,7 +57,7 @@ def measure_head(encoder: SparseEncoder, passages: Sequence[str], questions: Seq
         dark=float((~active.any(axis=1)).mean()),
         active=float(active.any(axis=0).mean()),
         said=int(said.sum()),
-        silent=int((said & ~(says & active).any(axis=0)).sum()),
+        never_active=int((said & ~(says & active).any(axis=0)).sum()),
     )
 
 

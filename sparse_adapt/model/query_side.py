@@ -83,10 +83,10 @@ class QuerySide:
         return replace(self, weights=weights)
 
 
-def idf_side(texts: Sequence[TokenIds], size: int, longest: int, silent: Sequence[int] = ()) -> QuerySide:
-    """The table (V, `size`) of inverse document frequencies in texts; tokens in `silent` have no weight."""
+def idf_side(texts: Sequence[TokenIds], size: int, longest: int, weightless: Sequence[int] = ()) -> QuerySide:
+    """The table (V, `size`) of inverse document frequencies in texts; tokens in `weightless` have no weight."""
     weights = _idf(texts, size).astype(np.float32)
-    weights[list(silent)] = 0.0
+    weights[list(weightless)] = 0.0
     return QuerySide(weights, longest)
 
 

@@ -51,7 +51,7 @@ from sparse_adapt.model.reading import Windows
 from sparse_adapt.model.saved import longest_text, read_body, read_tokenizer, write_tokenizer
 from sparse_adapt.model.tokens import PADDED_TOKENS_A_PASS, group_by_length, pad
 from sparse_adapt.model.weights import check_finite
-from sparse_adapt.report.progress import Heard, silent
+from sparse_adapt.report.progress import Progress, no_progress
 
 HEAD_FILE = "masked_words.safetensors"
 MODES = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}  # as older versions wrote them
@@ -209,7 +209,7 @@ class SentenceEncoder(Encoder):
         return transformed
 
     @torch.no_grad()
-    def encode(self, texts: Sequence[str], *, progress: Heard = silent) -> NDArray[np.float32]:
+    def encode(self, texts: Sequence[str], *, progress: Progress = no_progress) -> NDArray[np.float32]:
         """(B, H), rows in the order of the texts. `progress` hears how many more are done."""
         token_ids = self.tokenize(texts)
         found = np.zeros((len(texts), self.width), np.float32)

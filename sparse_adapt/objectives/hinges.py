@@ -120,9 +120,9 @@ def domain(read: TermReading) -> Tensor:
     unknown = marks(hinges.unknown[drawn.documents], documents)
     active = losses.hinge_above(documents, said_documents, targets.mention)
     active = active + losses.hinge_above(queries, said_queries, targets.meaning)
-    silent = losses.hinge_below(documents, ~said_documents & ~unknown, targets.none)
-    silent = silent + losses.hinge_below(queries, ~said_queries & ~wanted, targets.none)
-    return active + hinges.inactive_weight * silent
+    inactive = losses.hinge_below(documents, ~said_documents & ~unknown, targets.none)
+    inactive = inactive + losses.hinge_below(queries, ~said_queries & ~wanted, targets.none)
+    return active + hinges.inactive_weight * inactive
 
 
 def expand(read: TermReading) -> Tensor:

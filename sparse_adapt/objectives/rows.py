@@ -162,10 +162,10 @@ class FittingExamples:
     ) -> Tensor:
         """Of the logits of the new tokens in what was drawn, (READ, D) and (SYNTHETIC, D)."""
         active = losses.hinge_above(read, marks(self.says[rows], read), self.targets.mention)
-        silent = losses.hinge_below(read, marks(self.quiet[rows], read), self.targets.none)
+        inactive = losses.hinge_below(read, marks(self.quiet[rows], read), self.targets.none)
         return (
             active
-            + self.inactive_weight * silent
+            + self.inactive_weight * inactive
             + recall(synthetic, self.samples.of(made), self.targets, self.inactive_weight)
         )
 

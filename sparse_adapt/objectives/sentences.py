@@ -31,7 +31,7 @@ class Sentence(NamedTuple):
     most: int
 
 
-class Said(NamedTuple):
+class SentenceWord(NamedTuple):
     """A word of a sentence: its token ids, where they stand, and whether it holds a letter."""
 
     pieces: tuple[int, ...]
@@ -80,16 +80,16 @@ class Sentences:
         """Whether any sentence has a word with a new token."""
         return any(self.new.intersection(pieces) for pieces in self.saying)
 
-    def _candidates(self, said: Sequence[Said]) -> list[Said]:
+    def _candidates(self, said: Sequence[SentenceWord]) -> list[SentenceWord]:
         return sorted(filter(self._may_be_masked, said), key=self._order)
 
-    def _may_be_masked(self, word: Said) -> bool:
+    def _may_be_masked(self, word: SentenceWord) -> bool:
         if len(word.pieces) > LONGEST:
             return False
         is_new = bool(self.new.intersection(word.pieces))
         return is_new or (word.spelt and self.saying[word.pieces] <= self.common)
 
-    def _order(self, word: Said) -> tuple[bool, bool, int, int]:
+    def _order(self, word: SentenceWord) -> tuple[bool, bool, int, int]:
         count = self.saying[word.pieces]
         return not self.new.intersection(word.pieces), count == 1, count, word.places[0]
 
@@ -109,7 +109,9 @@ def _joined(parts: Iterable[str], together: int, between: str) -> Iterator[str]:
         yield between.join(held[start : start + together])
 
 
-def _read(encoder: Encoder, texts: Sequence[str], longest: int) -> Iterator[tuple[list[int], list[Said]]]:
+def _read(
+    encoder: Encoder, texts: Sequence[str], longest: int
+) -> Iterator[tuple[list[int], list[SentenceWord]]]:
     """The token ids of each sentence, and its words in their order, each once."""
     special = set(encoder.tokenizer.all_special_ids)
     for start in range(0, len(texts), PART):
@@ -122,12 +124,12 @@ def _read(encoder: Encoder, texts: Sequence[str], longest: int) -> Iterator[tupl
             for place, word in enumerate(encoded.word_ids(row)):
                 if word is not None and ids[place] not in special:
                     places.setdefault(word, []).append(place)
-            said: dict[tuple[int, ...], Said] = {}
+            said: dict[tuple[int, ...], SentenceWord] = {}
             for where in places.values():
                 written = [text[slice(*spans[place])] for place in where]
                 kept = _without_signs(where, written)
                 pieces = tuple(ids[place] for place in kept)
-                said.setdefault(pieces, Said(pieces, kept, any(map(str.isalpha, "".join(written)))))
+                said.setdefault(pieces, SentenceWord(pieces, kept, any(map(str.isalpha, "".join(written)))))
             yield ids, list(said.values())
 
 

@@ -100,7 +100,7 @@ def ranking_of(
         vectors=encoded.documents[rows],
         vector=query.vector,
     )
-    silent = f"Words without weight: {', '.join(report.silent)}." if report.silent else ""
+    inactive = f"Words without weight: {', '.join(report.inactive)}." if report.inactive else ""
     said = ", ".join(f"{token.token} {token.weight:.2f}" for token in report.tokens[:HEAVIEST])
     found = [
         replace(
@@ -111,7 +111,7 @@ def ranking_of(
         )
         for place, match in enumerate(report.matches)
     ]
-    return Ranking(name, found, f"The query weighs {report.nonzero:,} tokens: {said}. {silent}".strip())
+    return Ranking(name, found, f"The query weighs {report.nonzero:,} tokens: {said}. {inactive}".strip())
 
 
 def _what_changed(before: Sequence[str], after: Sequence[str]) -> str:

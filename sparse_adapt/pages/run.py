@@ -17,7 +17,7 @@ from sparse_adapt.pages.verdict import verdict_section
 from sparse_adapt.pipeline.run import read_finished
 from sparse_adapt.report.html import written
 from sparse_adapt.report.messages import say
-from sparse_adapt.report.progress import Heard, silent
+from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.report.sections import Facts, Section, WebPage
 
 PAGE_FILE = "report.html"
@@ -51,7 +51,7 @@ WORDS = (
 )
 
 
-def run_page(subject: RunSubject, heard: Heard = silent) -> WebPage:
+def run_page(subject: RunSubject, heard: Progress = no_progress) -> WebPage:
     """The page of a run: the verdict first."""
     verdict = verdict_section(subject)
     heard(1)
@@ -84,7 +84,10 @@ def run_page(subject: RunSubject, heard: Heard = silent) -> WebPage:
 
 
 def write_run_page(
-    folder: str | Path, out: str | Path | None = None, queries: str | None = None, heard: Heard = silent
+    folder: str | Path,
+    out: str | Path | None = None,
+    queries: str | None = None,
+    heard: Progress = no_progress,
 ) -> Path:
     """Write the page of a run, by default as `report.html` in its folder. Raises what `read_subject` raises."""
     place = Path(folder) / PAGE_FILE if out is None else Path(out)
@@ -95,7 +98,7 @@ def write_run_page(
     return place
 
 
-def try_run_page(folder: Path, heard: Heard = silent) -> Path | None:
+def try_run_page(folder: Path, heard: Progress = no_progress) -> Path | None:
     """The same at the end of a run: what keeps the page from being written is said, and the run stays whole.
 
     None for a run of dense models, which have no weights to show.

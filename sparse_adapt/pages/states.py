@@ -21,7 +21,7 @@ LIGHT = 0.05  # of the warmest position, below which nothing is written behind a
 Floats = NDArray[np.float32]
 
 
-class Read(NamedTuple):
+class TextStates(NamedTuple):
     """A text as token ids (L) and the states of its positions (L, H)."""
 
     token_ids: list[int]
@@ -29,15 +29,15 @@ class Read(NamedTuple):
 
 
 @torch.inference_mode()
-def read_texts(model: SparseEncoder, texts: Sequence[str]) -> list[Read]:
+def read_texts(model: SparseEncoder, texts: Sequence[str]) -> list[TextStates]:
     """The states of every position of some texts, as the output rows are multiplied with."""
     token_ids = model.tokenize(texts)
-    found: dict[int, Read] = {}
+    found: dict[int, TextStates] = {}
     for group in group_by_length([len(ids) for ids in token_ids], TOKENS_A_PASS):
         ids, mask = pad([token_ids[row] for row in group], model.tokenizer.pad_token_id or 0)
         states = model.hidden(ids.to(model.device), mask.to(model.device)).float().cpu().numpy()
         for place, row in enumerate(group):
-            found[row] = Read(token_ids[row], states[place, : len(token_ids[row])])
+            found[row] = TextStates(token_ids[row], states[place, : len(token_ids[row])])
     return [found[row] for row in range(len(texts))]
 
 
@@ -48,7 +48,7 @@ def output_row_of(model: SparseEncoder, token_id: int) -> tuple[Floats, float]:
     return model.output_rows[token_id].float().cpu().numpy(), bias
 
 
-def weights_at(model: SparseEncoder, read: Read, token_id: int) -> Floats:
+def weights_at(model: SparseEncoder, read: TextStates, token_id: int) -> Floats:
     """The weight of a token that each position would give by itself: (L)."""
     row, bias = output_row_of(model, token_id)
     logits = torch.from_numpy(read.states @ row + bias)
@@ -94,7 +94,7 @@ def _heaviest(model: SparseEncoder, weights: Floats, token_ids: NDArray[np.int64
 
 
 def _warm(
-    model: SparseEncoder, read: Read, weights: Floats, named: Sequence[str] | None = None
+    model: SparseEncoder, read: TextStates, weights: Floats, named: Sequence[str] | None = None
 ) -> Iterator[Warm]:
     largest, first = float(weights.max(initial=0.0)), int(weights.argmax())
     special = set(model.tokenizer.all_special_ids)
@@ -108,7 +108,7 @@ def _warm(
         yield Warm(name, warmth, figure, marked=largest > 0 and place == first)
 
 
-def _told(model: SparseEncoder, read: Read, weights: Floats, token_id: int) -> str:
+def _told(model: SparseEncoder, read: TextStates, weights: Floats, token_id: int) -> str:
     token = names_of(model.tokenizer, [token_id])[0]
     if not weights.any():
         return f"No position activates {token}."

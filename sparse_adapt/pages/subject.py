@@ -16,7 +16,7 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.files.place import source_in
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.run import Finished, read_finished
-from sparse_adapt.report.progress import Heard, silent
+from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors
 from sparse_adapt.retrieve.search import Searcher
@@ -143,7 +143,7 @@ class RunSubject:
         return None
 
 
-def read_subject(folder: str | Path, queries: str | None = None, heard: Heard = silent) -> RunSubject:
+def read_subject(folder: str | Path, queries: str | None = None, heard: Progress = no_progress) -> RunSubject:
     """A finished run and all that its page needs. `queries`: a file of the user's own.
 
     Raises InputError for a folder that is no whole run, for a run without a corpus and for a corpus that is gone.

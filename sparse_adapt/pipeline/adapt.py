@@ -50,7 +50,7 @@ from sparse_adapt.pipeline.preparing import (
 )
 from sparse_adapt.pipeline.request import REQUEST_FILE, WITH_WORDS, Request
 from sparse_adapt.pipeline.run import Finished, is_whole, read_finished, run_stages, write_report
-from sparse_adapt.pipeline.work import RANKING, Watcher, Work, same_request
+from sparse_adapt.pipeline.work import RANKING, AdaptListener, Work, same_request
 from sparse_adapt.stages.inputs import PAIRS
 from sparse_adapt.stages.record import RECORD_FILE
 from sparse_adapt.stages.runner import Outcome
@@ -65,7 +65,7 @@ OF_WORDS = ("terms", "dictionary")  # steps that are carried out where words get
 
 
 def adapt(
-    request: Request, place: Place, watcher: Watcher, until: str | None = None, kept: Path | None = None
+    request: Request, place: Place, watcher: AdaptListener, until: str | None = None, kept: Path | None = None
 ) -> Finished:
     """Adapt a model to a corpus. With `until`, raise Stopped after that step.
 

@@ -21,7 +21,7 @@ from sparse_adapt.model.forms import Side
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import group_by_length, pad
 from sparse_adapt.model.windows import cut_up
-from sparse_adapt.report.progress import Heard, silent
+from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors
 from sparse_adapt.selection.retention import BACKGROUND_SEED, known_of
@@ -45,7 +45,9 @@ def background_queries(seed: int = BACKGROUND_SEED) -> list[str]:
 
 
 @torch.inference_mode()
-def raw_logits(model: SparseEncoder, texts: Sequence[str], side: Side, heard: Heard = silent) -> Logits:
+def raw_logits(
+    model: SparseEncoder, texts: Sequence[str], side: Side, heard: Progress = no_progress
+) -> Logits:
     """The largest logit of each new term in each text: (N, T), negative ones too."""
     if side == "document" and model.windows is not None:
         windows, owners = cut_up(texts, model.tokenizer, model.windows, model.form.prompt(side))
@@ -78,7 +80,7 @@ class EncodedTexts:
 
     @classmethod
     def of(
-        cls, model: SparseEncoder, texts: Sequence[str], side: Side, heard: Heard = silent
+        cls, model: SparseEncoder, texts: Sequence[str], side: Side, heard: Progress = no_progress
     ) -> "EncodedTexts":
         """Encode texts once for every amount."""
         vectors = encode(model, texts, side, progress=heard)
@@ -130,7 +132,7 @@ class BeforeAfter(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Asked:
+class EncodedQueries:
     """Queries whose relevant documents are known, and the measure of the documents as they are."""
 
     name: str
@@ -140,7 +142,7 @@ class Asked:
     documents: csr_matrix
 
     @classmethod
-    def of(cls, name: str, measure: str, collection: Collection, documents: EncodedTexts) -> "Asked":
+    def of(cls, name: str, measure: str, collection: Collection, documents: EncodedTexts) -> "EncodedQueries":
         """Encode the queries once for every amount."""
         asked = [query.text for query in collection.queries]
         return cls(
@@ -187,7 +189,7 @@ class Scales:
     own: Logits | None = None
     documents: EncodedTexts | None = None
     said: NDArray[np.bool_] | None = None
-    asked: Sequence[Asked] = ()
+    asked: Sequence[EncodedQueries] = ()
 
     @classmethod
     def of(
@@ -196,7 +198,7 @@ class Scales:
         own: Sequence[str] = (),
         documents: Sequence[Document] = (),
         judged: Collection | None = None,
-        heard: Heard = silent,
+        heard: Progress = no_progress,
     ) -> "Scales":
         """Encode everything once."""
         mine = raw_logits(model, own, "query") if own else None
@@ -213,9 +215,9 @@ class Scales:
         items = known_of(documents, np.asarray(said.any(axis=1)))
         asked = []
         if items is not None:
-            asked.append(Asked.of("two words of a document, MRR@10", KNOWN, items, texts))
+            asked.append(EncodedQueries.of("two words of a document, MRR@10", KNOWN, items, texts))
         if judged is not None:
-            asked.append(Asked.of("judged queries, nDCG@10", MEASURE, judged, texts))
+            asked.append(EncodedQueries.of("judged queries, nDCG@10", MEASURE, judged, texts))
         return cls(raw_logits(model, background_queries(), "query"), None, texts, said, asked)
 
     def before_after(self, amounts: Amounts) -> list[BeforeAfter]:

@@ -27,7 +27,7 @@ from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.run import (
     Finished,
     Listener,
-    Silence,
+    NoListener,
     check_files,
     is_whole,
     read_by,
@@ -111,9 +111,9 @@ def read_scene(corpus: str, terms: Sequence[str]) -> Scene:
                 raise InputError(corpus, f'no query of kind "{kind}" has judgements in the split "{split}"')
     scene = Scene(documents, splits, ())
     found = tuple(_texts_of(scene, term) for term in terms)
-    silent = next((each.term for each in found if not each.rows), None)
-    if silent is not None:
-        raise InputError(corpus, f"no document says the term {silent!r}; remove it from the terms")
+    unsaid = next((each.term for each in found if not each.rows), None)
+    if unsaid is not None:
+        raise InputError(corpus, f"no document says the term {unsaid!r}; remove it from the terms")
     return Scene(documents, splits, found)
 
 
@@ -314,7 +314,7 @@ def run_demo(plan: Plan, place: Place, listener: Listener | None = None, *, alon
     """
     if is_whole(place):
         return _checked(whole_run(plan, place.folder), alone)
-    listener = listener or Silence()
+    listener = listener or NoListener()
     check_files(plan)
     assert plan.corpus is not None
     scene = read_scene(plan.corpus, [term.text for term in read_terms(plan.files["terms"])])

@@ -47,7 +47,7 @@ from sparse_adapt.pipeline.run import (
     write_report,
 )
 from sparse_adapt.pipeline.settings import GraftSettings
-from sparse_adapt.pipeline.work import RANKING, Watcher, carry_out_and_tell
+from sparse_adapt.pipeline.work import RANKING, AdaptListener, carry_out_and_tell
 from sparse_adapt.selection.models import merge
 from sparse_adapt.stages.runner import Outcome
 from sparse_adapt.stages.stage import UNUSUAL
@@ -134,7 +134,7 @@ def fast_precision() -> str:
     return exact_precision(torch.device("cpu"))
 
 
-def graft(request: GraftRequest, place: Place, watcher: Watcher) -> Finished:
+def graft(request: GraftRequest, place: Place, watcher: AdaptListener) -> Finished:
     """Make a SPLADE model on another body, or go on with making one.
 
     Raises ConfigError for two models that don't go together, and what reading the models or a corpus raises.
@@ -165,7 +165,7 @@ def graft(request: GraftRequest, place: Place, watcher: Watcher) -> Finished:
     return read_finished(place.folder)
 
 
-def _told(steps: Iterable[Step], folder: Path, watcher: Watcher) -> dict[str, str]:
+def _told(steps: Iterable[Step], folder: Path, watcher: AdaptListener) -> dict[str, str]:
     """Do steps, tell what came of each, and say it by their names."""
     return {step.name: carry_out_and_tell(step, folder, watcher).said for step in steps}
 
@@ -251,7 +251,7 @@ def _plan(
 
 
 def _gathering(
-    request: GraftRequest, encoder: Source, copy: Path, folder: Path, watcher: Watcher
+    request: GraftRequest, encoder: Source, copy: Path, folder: Path, watcher: AdaptListener
 ) -> Iterator[Step]:
     """What the last stage learns from: queries made of some of the text, and what all three rankers find for them."""
     own, ranking = request.settings, folder / RANKING

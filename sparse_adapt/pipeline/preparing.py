@@ -14,7 +14,7 @@ from sparse_adapt.collection.glossary import Definition, read_dictionary
 from sparse_adapt.collection.readers import Document, read_documents, read_queries
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.progress import Watch, unwatched
+from sparse_adapt.report.progress import ProgressFor, no_progress_for
 from sparse_adapt.selection.models import GRADES
 from sparse_adapt.stages.stage import UNUSUAL
 from sparse_adapt.synthetic.entry_queries import entry_queries
@@ -146,7 +146,7 @@ def prepare_candidates(
     settings: CandidateSettings,
     split: str,
     path: Path,
-    watch: Watch = unwatched,
+    watch: ProgressFor = no_progress_for,
 ) -> str:
     """Write the candidates of one split. Raises InputError where too few queries are left to choose with.
 

@@ -32,7 +32,7 @@ from sparse_adapt.stages.record import made_from, read_stage_record, source_of, 
 from sparse_adapt.stages.runner import Outcome, carry_out_stage
 from sparse_adapt.stages.runner import files_of_stage as files_for_stage
 from sparse_adapt.stages.table import find_stage
-from sparse_adapt.training.loop import Progress
+from sparse_adapt.training.loop import StepProgress
 
 PLAN_FILE = "run.toml"
 WRITTEN = "%Y-%m-%dT%H:%M:%S%z"
@@ -43,17 +43,17 @@ REPORT_FILE = "report.json"
 class Listener(Protocol):
     """Who wants to hear how a run goes."""
 
-    def begin(self, stage: str) -> Progress | None:
+    def begin(self, stage: str) -> StepProgress | None:
         """A stage begins; what is returned hears of each of its training steps."""
 
     def end(self, stage: str, outcome: Outcome) -> None:
         """A stage is done, or was done before."""
 
 
-class Silence:
+class NoListener:
     """A listener for runs that nobody watches."""
 
-    def begin(self, stage: str) -> Progress | None:
+    def begin(self, stage: str) -> StepProgress | None:
         """Nothing to hear."""
         return None
 
@@ -81,7 +81,7 @@ def run(plan: Plan, place: Place, listener: Listener | None = None) -> Finished:
         return whole_run(plan, place.folder)
     check_files(plan)
     with common_folder(place.reading(read_by(plan))) as work:
-        outcomes = run_stages(plan, work, listener or Silence())
+        outcomes = run_stages(plan, work, listener or NoListener())
         if is_main():
             write_report(work, plan, outcomes, verdict_of(plan, outcomes[-1].folder, work))
     return read_finished(place.folder)

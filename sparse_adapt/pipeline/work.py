@@ -11,7 +11,7 @@ from sparse_adapt.files.steps import Done, Source, Step, carry_out, check_reques
 from sparse_adapt.pipeline.estimate import Expected
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.pipeline.run import Listener
-from sparse_adapt.report.progress import Heard
+from sparse_adapt.report.progress import Progress
 from sparse_adapt.teachers.teacher import Teacher
 
 RANKING = (
@@ -19,10 +19,10 @@ RANKING = (
 )
 
 
-class Watcher(Listener, Protocol):
+class AdaptListener(Listener, Protocol):
     """Who wants to hear how an adaptation goes: a run's listener that also hears the rest."""
 
-    def count(self, what: str, total: int | None = None) -> Heard:
+    def count(self, what: str, total: int | None = None) -> Progress:
         """Something is counted; what is returned hears how many more are done."""
 
     def tell(self, step: str, said: str) -> None:
@@ -32,7 +32,7 @@ class Watcher(Listener, Protocol):
         """How long it may take, before it begins."""
 
 
-def carry_out_and_tell(step: Step, folder: Path, watcher: Watcher, home: Path | None = None) -> Done:
+def carry_out_and_tell(step: Step, folder: Path, watcher: AdaptListener, home: Path | None = None) -> Done:
     """Do a step in a run's folder unless it is done, and tell what came of it. `home`: as in `steps.carry_out`."""
     done, before = carry_out(step, folder, home)
     watcher.tell(step.name, f"{done.said} (done before)" if before else done.said)
@@ -45,7 +45,7 @@ class Work:
 
     request: Request
     folder: Path  # where this part writes
-    watcher: Watcher
+    watcher: AdaptListener
     documents: list[Document]
     kept: Path  # vectors of a dense teacher
     run: Path  # the folder of the whole run, where queries and candidates are

@@ -15,12 +15,14 @@ from typing import Protocol, Self, TypeVar
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
-    Progress,
     ProgressColumn,
     Task,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
+)
+from rich.progress import (
+    Progress as RichProgress,
 )
 from rich.text import Text
 
@@ -33,10 +35,10 @@ UNDRAWN = TaskID(-1)
 A_MINUTE = 60.0  # seconds between two lines where nobody sees bars
 
 
-Heard = Callable[[int], None]
+Progress = Callable[[int], None]
 """Hears how many more are done."""
 
-Watch = Callable[[str, int | None], Heard]
+ProgressFor = Callable[[str, int | None], Progress]
 """What is counted, and how many there are where that is known -> who hears of it."""
 
 
@@ -44,13 +46,13 @@ class Before(int):
     """So many that were done before: they count as done, and say nothing of how fast the work goes."""
 
 
-def silent(more: int) -> None:
+def no_progress(more: int) -> None:
     """Nobody waits."""
 
 
-def unwatched(what: str, total: int | None = None) -> Heard:
+def no_progress_for(what: str, total: int | None = None) -> Progress:
     """Nobody hears."""
-    return silent
+    return no_progress
 
 
 def duration(seconds: float) -> str:
@@ -96,7 +98,7 @@ class Bars:
     def __init__(self, *, shown: bool = True) -> None:
         self.shown = shown
         self.drawn = shown and is_watched() and _can_draw()
-        self.bars = Progress(
+        self.bars = RichProgress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
@@ -148,7 +150,7 @@ class Bars:
             self.bars.remove_task(work.task)
         self.say(f"{outcome.folder.name}: {outcome.said}")
 
-    def count(self, what: str, total: int | None = None) -> Heard:
+    def count(self, what: str, total: int | None = None) -> Progress:
         """A bar for things of one kind; what is returned takes how many more are done."""
         work = self._add(what, total)
         return lambda number: self._hear(work, number)

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sparse_adapt.api.results import Told
+from sparse_adapt.api.results import CommandResult
 from sparse_adapt.collection.examples import read_candidates
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pages.subject import EncodedSubject, RunSubject
 from sparse_adapt.pages.terms import find_terms, texts_of
-from sparse_adapt.report.progress import Heard, silent
+from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.report.sections import Bar, BarList, Fold, Part, Prose, Section
 from sparse_adapt.report.tables import Row, percentage
 from sparse_adapt.research.influence import Checkpoint, Influence, TrainingExample, influences, rates_of
@@ -51,7 +51,7 @@ class TermOrigin(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Origins(Told):
+class Origins(CommandResult):
     """What taught the first terms of a run, and the wackiness of its base model and its final one."""
 
     run: str
@@ -114,7 +114,7 @@ class Origins(Told):
         ]
 
 
-def find_origins(subject: RunSubject, heard: Heard = silent) -> Origins:
+def find_origins(subject: RunSubject, heard: Progress = no_progress) -> Origins:
     """What taught the first terms of a run. `heard` hears of each saved model.
 
     Raises InputError for a run without new terms, and where what it learnt from is no longer where it was.
@@ -143,7 +143,7 @@ def find_origins(subject: RunSubject, heard: Heard = silent) -> Origins:
 
 
 def _checkpoints(
-    subject: RunSubject, examples: Sequence[TrainingExample], heard: Heard
+    subject: RunSubject, examples: Sequence[TrainingExample], heard: Progress
 ) -> Iterator[Checkpoint]:
     """The saved models that have the new tokens, each with its rate."""
     for stage, rate in zip(subject.stages, rates_of(subject.stages), strict=True):

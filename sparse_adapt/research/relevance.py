@@ -15,7 +15,7 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.files.folders import output_folder, write_json
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.kinds import EitherEncoder
-from sparse_adapt.report.progress import Heard, silent
+from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.report.tables import Column, Table
 from sparse_adapt.research.drawing import empty_figure
 from sparse_adapt.research.parsing import CONTENT, ParsedSentence, Parser, Phrase
@@ -84,7 +84,7 @@ def find_relevant_words(
     model: EitherEncoder,
     pairs: Sequence[Likeness],
     parser: Parser,
-    progress: Heard = silent,
+    progress: Progress = no_progress,
     *,
     every: bool = False,
 ) -> Relevance:

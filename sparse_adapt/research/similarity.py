@@ -21,7 +21,7 @@ from sparse_adapt.collection.streams import at_least_one
 from sparse_adapt.errors import InputError
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
-from sparse_adapt.report.progress import Heard, silent
+from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.encode import encode
 
 HEADERS = ("score", "similarity", "label")
@@ -77,7 +77,7 @@ def cosines(
     model: EitherEncoder,
     firsts: Sequence[str],
     seconds: Sequence[str],
-    progress: Heard = silent,
+    progress: Progress = no_progress,
 ) -> Values:
     """Cosine of each first text with its second (pairs); 0 where a vector is empty. Each text is encoded once."""
     texts = {text: row for row, text in enumerate(dict.fromkeys([*firsts, *seconds]))}

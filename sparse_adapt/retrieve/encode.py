@@ -25,7 +25,7 @@ from sparse_adapt.model.threads import compiled, share_out
 from sparse_adapt.model.tokens import TokenIds, group_by_length, pad
 from sparse_adapt.model.windows import cut_up, heaviest
 from sparse_adapt.report.messages import note_blank
-from sparse_adapt.report.progress import Heard, silent
+from sparse_adapt.report.progress import Progress, no_progress
 
 TOKENS_A_BATCH = 8192
 
@@ -46,7 +46,7 @@ def encode(
     *,
     tokens_a_batch: int = TOKENS_A_BATCH,
     precision: Precision | None = None,
-    progress: Heard = silent,
+    progress: Progress = no_progress,
 ) -> csr_matrix:
     """SPLADE vectors (len(texts), V), float32, sorted indices; a text without weights or words keeps its empty row.
 
@@ -68,7 +68,7 @@ def encode(
         return model.weighed(_without_blank(vectors, token_ids, model.tokenize([""], side)[0]))
     precision = precision or exact_precision(model.device)
 
-    def read(texts: Sequence[str], progress: Heard) -> csr_matrix:
+    def read(texts: Sequence[str], progress: Progress) -> csr_matrix:
         token_ids = model.tokenize(texts, side)
         parts = encode_token_ids(
             model, token_ids, tokens_a_batch=tokens_a_batch, precision=precision, progress=progress
@@ -90,7 +90,7 @@ def encode_token_ids(
     *,
     tokens_a_batch: int,
     precision: Precision,
-    progress: Heard = silent,
+    progress: Progress = no_progress,
 ) -> list[BatchWeights]:
     """The weights of tokenised texts, batch by batch, in no particular order."""
     parts: list[BatchWeights] = []
@@ -138,7 +138,7 @@ def _encode_group(
     return BatchWeights(group, counts, tokens, values)
 
 
-def _as_texts(progress: Heard, texts: int, windows: int) -> Heard:
+def _as_texts(progress: Progress, texts: int, windows: int) -> Progress:
     """Who hears of windows that are done, and tells of as many texts as they are worth."""
     done = told = 0
 

@@ -34,7 +34,7 @@ from sparse_adapt.collection.readers import (
 from sparse_adapt.errors import InputError
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
-from sparse_adapt.report.progress import Heard, silent
+from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.search import search
 from sparse_adapt.retrieve.significance import Values, holm, randomisation_test
@@ -224,7 +224,7 @@ def evaluate_model(
     collection: str | Path | Collection,
     split: str = "test",
     *,
-    progress: Heard = silent,
+    progress: Progress = no_progress,
 ) -> ModelResult:
     """Encode a collection, search it exactly, and measure. `progress` hears how many texts are done."""
     if not isinstance(collection, Collection):

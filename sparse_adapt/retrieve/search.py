@@ -19,7 +19,7 @@ from sparse_adapt.model.threads import compiled, share_out
 
 Array = NDArray[Any]
 Number = float | np.floating[Any]
-Found = tuple[NDArray[np.int64], NDArray[np.float32]]
+TopDocuments = tuple[NDArray[np.int64], NDArray[np.float32]]
 
 BLOCK = 8  # documents
 BUCKETS = 1024  # of block bounds
@@ -38,7 +38,7 @@ def search(
     }
 
 
-def top_k(queries: csr_matrix, documents: csr_matrix, k: int) -> list[Found]:
+def top_k(queries: csr_matrix, documents: csr_matrix, k: int) -> list[TopDocuments]:
     """For each query the rows and scores of its k best documents, as `Searcher` finds them."""
     return Searcher(documents).top_k(queries, k)
 
@@ -105,7 +105,7 @@ class Searcher:
         entries = _fill_entries(columns.indptr, columns.indices, columns.data, starts)
         self.postings = Postings(order, columns.indices, columns.data, starts, *entries)
 
-    def top_k(self, queries: csr_matrix, k: int) -> list[Found]:
+    def top_k(self, queries: csr_matrix, k: int) -> list[TopDocuments]:
         """The rows and scores of the k best documents of each query, best first.
 
         Scores are sums of products in float64, rounded to float32; equal ones stand in the order of the

@@ -17,7 +17,7 @@ from sparse_adapt.model.head.pooling import splade_pool
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds, group_by_length, pad
 from sparse_adapt.model.windows import cut_up
-from sparse_adapt.report.progress import Heard, silent
+from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.encode import TOKENS_A_BATCH
 
 DOCUMENTS_AT_ONCE = 512
@@ -40,7 +40,7 @@ def ids_saying(encoder: SparseEncoder, documents: Iterable[Document], tokens: It
 def touched_by(
     asked: Sequence[tuple[SparseEncoder, Sequence[int]]],
     documents: Iterable[Document],
-    heard: Heard = silent,
+    heard: Progress = no_progress,
 ) -> list[str]:
     """The ids of documents that say or activate one of some tokens of any of these models, in their order."""
     found = list[str]()

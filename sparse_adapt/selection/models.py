@@ -21,7 +21,7 @@ from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.model.idf import TokenScales, fourth_root, rows_for_idf, scaled
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.progress import Heard, silent
+from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_model, evaluate_vectors
 from sparse_adapt.retrieve.significance import randomisation_test
@@ -178,7 +178,7 @@ class ModelVectors:
 def try_models(
     makers: Sequence[Maker],
     collection: Collection,
-    progress: Heard = silent,
+    progress: Progress = no_progress,
     *,
     general: Collection | None = None,
     taught: bool = False,
@@ -215,7 +215,7 @@ def _power(token_scales: TokenScales, power: float) -> TokenScales:
 
 
 def compare_as_they_are(
-    makers: Sequence[Maker], collection: Collection, progress: Heard = silent, *, taught: bool = False
+    makers: Sequence[Maker], collection: Collection, progress: Progress = no_progress, *, taught: bool = False
 ) -> Choice:
     """Measure models with the token scales they have; the last is kept unless it is worse than the first.
 

@@ -24,7 +24,7 @@ from wordfreq import zipf_frequency
 from sparse_adapt.collection.readers import Document, Judgements, Query
 from sparse_adapt.collection.streams import evenly
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.progress import Heard, silent
+from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors
 from sparse_adapt.retrieve.significance import Values, holm, randomisation_test
@@ -57,7 +57,7 @@ class EncodedCollection(NamedTuple):
 
 
 def encode_collection(
-    model: SparseEncoder, collection: Collection, progress: Heard = silent
+    model: SparseEncoder, collection: Collection, progress: Progress = no_progress
 ) -> EncodedCollection:
     """Vectors of a collection's queries and documents."""
     queries = encode(model, [query.text for query in collection.queries], "query", progress=progress)
@@ -107,7 +107,7 @@ def keeping(
 
 
 def evaluate_and_keep(
-    models: Sequence[SparseEncoder], domain: Collection, general: Collection, heard: Sequence[Heard]
+    models: Sequence[SparseEncoder], domain: Collection, general: Collection, heard: Sequence[Progress]
 ) -> Iterator[tuple[ModelResult, Groups]]:
     """What each model reaches on a domain's collection, and what it keeps beside it; every text is encoded once.
 

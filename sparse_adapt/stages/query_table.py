@@ -224,8 +224,8 @@ def _first_table(encoder: "SparseEncoder", token_ids: "Sequence[TokenIds]") -> "
     """The table of an encoder that has none: inverse document frequencies, nothing for special tokens."""
     from sparse_adapt.model.query_side import idf_side
 
-    silent = list(encoder.tokenizer.all_special_ids)
-    return idf_side(token_ids, encoder.vocabulary_size, encoder.max_tokens, silent)
+    weightless = list(encoder.tokenizer.all_special_ids)
+    return idf_side(token_ids, encoder.vocabulary_size, encoder.max_tokens, weightless)
 
 
 def build(encoder: "EitherEncoder", inputs: Inputs, settings: QueryTable) -> "Task[Any]":

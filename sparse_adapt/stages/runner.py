@@ -39,7 +39,7 @@ from sparse_adapt.synthetic.background import check_head
 from sparse_adapt.training.loop import (
     HISTORY_FILE,
     Concluding,
-    Progress,
+    StepProgress,
     Task,
     Telling,
     device_of,
@@ -72,7 +72,7 @@ def carry_out_stage(
     named: Mapping[str, str | Path],
     place: Place,
     settings: Settings | None = None,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> Outcome:
     """Carry out the stage of that name on a model. `named`: a path for each input that is named, by its key.
 
@@ -143,7 +143,7 @@ def _teach(
     begun: Mapping[str, Any],
     place: Place,
     started: float,
-    progress: Progress | None,
+    progress: StepProgress | None,
 ) -> Outcome:
     """Train an encoder on a task, and write it. What was begun with the same is gone on with."""
     with _folder(place, begun) as work:
@@ -178,7 +178,7 @@ def _teach(
 
 
 def _train(
-    encoder: EitherEncoder, task: Task[Any], work: Path, progress: Progress | None
+    encoder: EitherEncoder, task: Task[Any], work: Path, progress: StepProgress | None
 ) -> list[dict[str, float]]:
     """The history of the training. Nothing stays of one that was refused before there was anything to go on from."""
     try:

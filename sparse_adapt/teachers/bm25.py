@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_matrix
 
 from sparse_adapt.errors import MissingExtraError
-from sparse_adapt.retrieve.search import Found, Searcher
+from sparse_adapt.retrieve.search import Searcher, TopDocuments
 
 EXTRA = "teacher"
 SATURATION = 0.9  # k1: how soon repeating a word stops to count
@@ -66,7 +66,7 @@ class Bm25:
         scores: NDArray[np.float32] = np.asarray((self.queries(texts) @ self.documents.T).todense())
         return scores
 
-    def top_k(self, texts: Sequence[str], k: int) -> list[Found]:
+    def top_k(self, texts: Sequence[str], k: int) -> list[TopDocuments]:
         """For each query the rows and scores of its k best documents, as `search.Searcher` finds them."""
         if self._searcher is None:
             self._searcher = Searcher(self.documents)

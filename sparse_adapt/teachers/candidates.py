@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.collection.readers import Document
-from sparse_adapt.report.progress import Heard, silent
+from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.synthetic.queries import SyntheticQuery
 from sparse_adapt.teachers.settings import CandidateSettings as Settings
 from sparse_adapt.teachers.teacher import JudgedQuery, Teacher, not_a_score
@@ -39,7 +39,7 @@ def gather(
     documents: Sequence[Document],
     teacher: Teacher,
     settings: Settings,
-    progress: Heard = silent,
+    progress: Progress = no_progress,
 ) -> Gathered:
     """Candidates for every query whose source the teacher finds. One without a source takes the teacher's best.
 

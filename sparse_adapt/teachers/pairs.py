@@ -18,7 +18,7 @@ from sparse_adapt.model.folder import ModelFolder
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.weights import check_weights, loading
-from sparse_adapt.report.progress import Heard, silent
+from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.synthetic.queries import Generate, SyntheticQuery
 from sparse_adapt.teachers.teacher import Rank
@@ -29,7 +29,7 @@ TEXTS_AT_ONCE = 16
 LONGEST_TEXT, LONGEST_QUERY = 384, 48  # tokens
 
 
-def ranked_by(encoder: EitherEncoder, texts: Sequence[str], progress: Heard = silent) -> Rank:
+def ranked_by(encoder: EitherEncoder, texts: Sequence[str], progress: Progress = no_progress) -> Rank:
     """How an encoder of either kind scores some texts for queries: (Q, N), by exact products."""
     if isinstance(encoder, SentenceEncoder):
         dense = encoder.encode(texts, progress=progress).T
@@ -47,7 +47,7 @@ def consistent(
     documents: Sequence[Document],
     rank: Rank,
     depth: int = DEPTH,
-    progress: Heard = silent,
+    progress: Progress = no_progress,
     least: float | None = None,
 ) -> list[Pair]:
     """The queries whose source is among the `depth` best by `rank`, as pairs in their order.

@@ -26,7 +26,7 @@ from sparse_adapt.model.folder import ModelFolder
 from sparse_adapt.model.idf import scaled, sqrt_idf
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.weights import check_weights, loading
-from sparse_adapt.report.progress import Watch, unwatched
+from sparse_adapt.report.progress import ProgressFor, no_progress_for
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.teachers.bm25 import Bm25
 from sparse_adapt.teachers.settings import ENSEMBLE, QUICK, SCORE_FILES
@@ -109,7 +109,7 @@ def make_teacher(
     teacher: str = ENSEMBLE,
     *,
     cache: Path | None = None,
-    watch: Watch = unwatched,
+    watch: ProgressFor = no_progress_for,
 ) -> Teacher:
     """The teacher for some documents: base model, BM25 where it is installed, and a dense model.
 

@@ -22,7 +22,7 @@ from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.folder import ModelFolder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import TermError, check_kept, is_wordpiece, with_entries
-from sparse_adapt.report.progress import Heard, silent
+from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.touched import touched_by, write_ids
 from sparse_adapt.stages.card import making_of, with_record, write_card
 from sparse_adapt.stages.record import new_record, read_stage_record, write_record
@@ -161,7 +161,7 @@ def write_unpacked(
     plan: Unpacking,
     place: Place,
     documents: Iterable[Document] | None = None,
-    heard: Heard = silent,
+    heard: Progress = no_progress,
 ) -> list[str] | None:
     """Write the model with the packs that it is to have; of documents, the ids of those to be encoded again.
 
@@ -262,7 +262,7 @@ def _write_about(work: Path, plan: Unpacking, name: str, started: float) -> None
 
 
 def _to_encode_again(
-    plan: Unpacking, encoder: SparseEncoder, documents: Iterable[Document], heard: Heard
+    plan: Unpacking, encoder: SparseEncoder, documents: Iterable[Document], heard: Progress
 ) -> list[str]:
     """The ids of the documents whose vectors the two models make differently.
 

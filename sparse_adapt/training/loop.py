@@ -34,7 +34,7 @@ from sparse_adapt.training.sharing import add_gradients, sharing
 from sparse_adapt.training.state import load_state, save_state
 
 HISTORY_FILE = "history.jsonl"
-Progress = Callable[[int, int, Mapping[str, float]], None]
+StepProgress = Callable[[int, int, Mapping[str, float]], None]
 Either = TypeVar("Either", bound=Encoder)
 Taught = TypeVar("Taught", bound=Encoder, contravariant=True)
 
@@ -111,7 +111,7 @@ class Telling(Protocol):
 
 
 def train(
-    encoder: Either, stage: Task[Either], folder: Path, *, progress: Progress | None = None
+    encoder: Either, stage: Task[Either], folder: Path, *, progress: StepProgress | None = None
 ) -> list[dict[str, float]]:
     """Train in place and return the history, a row a step. `folder` keeps history and state, and resumes from them.
 

@@ -20,7 +20,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pages.subject import EncodedSubject
 from sparse_adapt.pipeline.before_after import Amounts, EncodedTexts, Scales, background_queries, raw_logits
 from sparse_adapt.pipeline.run import REPORT_FILE, read_finished
-from sparse_adapt.report.progress import Heard, silent
+from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, read_collection
 from sparse_adapt.stages.record import read_before
@@ -129,7 +129,7 @@ def find_places(source: str, against: str | None, corpus: str | None) -> Explore
 
 
 def explored(
-    places: ExploredPlaces, watch: Callable[[str, int], Heard] = lambda what, total: silent
+    places: ExploredPlaces, watch: Callable[[str, int], Progress] = lambda what, total: no_progress
 ) -> Explored:
     """Load the models and encode the corpus. Raises InputError where a model gives no document any weight."""
     documents = tuple(read_documents(places.corpus))

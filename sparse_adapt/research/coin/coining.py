@@ -37,7 +37,7 @@ from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import output_folder, write_json
 from sparse_adapt.files.place import Place
 from sparse_adapt.files.records import Record, read_record
-from sparse_adapt.report.progress import Heard, silent
+from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.research.coin.words import (
     Candidate,
     Coinage,
@@ -97,8 +97,8 @@ def replace_words(
     vocabulary: set[str],
     place: Place,
     *,
-    counted: Heard = silent,
-    written: Heard = silent,
+    counted: Progress = no_progress,
+    written: Progress = no_progress,
 ) -> Report:
     """Make a collection with coined terms; reads the documents twice, and holds none of them.
 
@@ -231,7 +231,7 @@ def _judgements(settings: CoinSettings) -> Iterator[tuple[str, dict[str, dict[st
         yield name, read_judgements(settings.collection, name)
 
 
-def _heard(collection: str, heard: Heard) -> Iterator[Document]:
+def _heard(collection: str, heard: Progress) -> Iterator[Document]:
     for document in read_documents(collection):
         yield document
         heard(1)

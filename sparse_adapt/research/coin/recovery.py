@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sparse_adapt.collection.readers import Query, read_queries
 from sparse_adapt.errors import InputError
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.progress import Heard, silent
+from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.research.coin.coining import CARRIED, TYPED_FILE, read_coined
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors, read_collection
@@ -111,7 +111,7 @@ def read_trial(folder: str | Path, split: str = "test", original: str | None = N
 
 
 def measure_recovery(
-    model: SparseEncoder, base: SparseEncoder, trial: Trial, heard: Heard = silent
+    model: SparseEncoder, base: SparseEncoder, trial: Trial, heard: Progress = no_progress
 ) -> CoinedResult:
     """Rank with the unadapted `base` on both collections and with `model` on the coined one."""
 

@@ -14,7 +14,7 @@ from numpy.random import Generator
 from torch import Tensor, nn
 
 from sparse_adapt.errors import ConfigError, unknown
-from sparse_adapt.report.progress import Heard, silent
+from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.training.loop import random_at, schedule
 
 LONGEST_FILL = 4  # tokens of what a masked language model writes
@@ -82,7 +82,7 @@ def tune(
     seed: int = 0,
     learning_rate: float = LEARNING_RATE,
     optimiser_name: str = "adamw",
-    progress: Heard = silent,
+    progress: Progress = no_progress,
 ) -> list[float]:
     """Teach a generator in place; the loss of each step. None where no text is long enough."""
     token_ids = [ids for ids in filler.tokenize(texts) if len(ids) >= SHORTEST]

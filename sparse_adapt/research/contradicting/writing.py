@@ -13,7 +13,7 @@ from sparse_adapt.files.place import Place
 from sparse_adapt.files.steps import check_request
 from sparse_adapt.model.folder import ModelFolder
 from sparse_adapt.model.kinds import load_encoder
-from sparse_adapt.report.progress import Before, Watch, unwatched
+from sparse_adapt.report.progress import Before, ProgressFor, no_progress_for
 from sparse_adapt.research.contradicting.contradict import (
     EACH,
     SHORTEST,
@@ -58,7 +58,7 @@ def write(
     *,
     tuned: Path | None = None,
     device: str = "cpu",
-    watch: Watch = unwatched,
+    watch: ProgressFor = no_progress_for,
 ) -> Tally:
     """Write a corpus's contradictions to a file, and to `tuned` the generator that tuning made.
 
@@ -117,7 +117,7 @@ def write(
 
 
 def _read(
-    asked: ContradictRequest, parser: Parser, filler: Filler, tally: Tally, watch: Watch
+    asked: ContradictRequest, parser: Parser, filler: Filler, tally: Tally, watch: ProgressFor
 ) -> list[ParsedSentence]:
     """The sentences that something can be replaced in."""
     heard, found = watch("sentences read", None), []

@@ -8,7 +8,7 @@ import numpy as np
 from sparse_adapt.research.suite.rankers import Ranker, Sparse
 from sparse_adapt.research.suite.settings import Suite
 from sparse_adapt.retrieve.evaluate import Collection, Measured
-from sparse_adapt.retrieve.search import Found
+from sparse_adapt.retrieve.search import TopDocuments
 
 SHOWN = 3  # queries each way, for each row and collection
 TOKENS = 4
@@ -45,7 +45,7 @@ def changes(
     name: str,
     collection: Collection,
     measured: Mapping[str, Measured],
-    found: Mapping[str, list[Found]],
+    found: Mapping[str, list[TopDocuments]],
     rankers: Mapping[str, Ranker],
 ) -> Iterator[Change]:
     """For every row but the baseline: what gained most, largest first, then what lost most."""
@@ -79,7 +79,7 @@ def changes(
             )
 
 
-def _ranks(found: Found, documents: list[int]) -> dict[int, int | None]:
+def _ranks(found: TopDocuments, documents: list[int]) -> dict[int, int | None]:
     place = {int(row): rank for rank, row in enumerate(found[0], start=1)}
     return {document: place.get(document) for document in documents}
 

@@ -21,7 +21,7 @@ from sparse_adapt.collection.sources import bundled
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.files.place import Place
-from sparse_adapt.report.progress import Watch, unwatched
+from sparse_adapt.report.progress import ProgressFor, no_progress_for
 from sparse_adapt.research.coin.coining import CARRIED
 from sparse_adapt.research.coin.recovery import Recovery, recovered
 from sparse_adapt.research.groups import GroupedText, of_length_one, read_members, v_measure
@@ -29,7 +29,7 @@ from sparse_adapt.research.suite.changes import Change, changes
 from sparse_adapt.research.suite.rankers import Costs, Workshop, costs, mean_costs
 from sparse_adapt.research.suite.settings import Suite, SuiteRanker
 from sparse_adapt.retrieve.evaluate import Collection, Measured, evaluate_run, read_collection
-from sparse_adapt.retrieve.search import Found
+from sparse_adapt.retrieve.search import TopDocuments
 from sparse_adapt.retrieve.significance import Interval, Values, holm, interval, randomisation_test
 
 VECTORS = "vectors"
@@ -103,7 +103,7 @@ def run_suite(
     explain: bool = False,
     device: str = "cpu",
     kept: Path | None = None,
-    watch: Watch = unwatched,
+    watch: ProgressFor = no_progress_for,
     finish: Callable[[MeasuredSuite, Path], None] | None = None,
 ) -> MeasuredSuite:
     """Measure every row on every collection. Everything that can be wrong is looked at before anything is encoded.
@@ -215,7 +215,7 @@ def read_place(suite: Suite, name: str) -> Collection:
     return Collection(collection.documents, kept, collection.judgements)
 
 
-def as_run(collection: Collection, found: list[Found]) -> dict[str, dict[str, float]]:
+def as_run(collection: Collection, found: list[TopDocuments]) -> dict[str, dict[str, float]]:
     """What was found, by ids."""
     return {
         query.query_id: {
@@ -316,7 +316,7 @@ def clustered(
     groups: Mapping[str, Sequence[GroupedText]],
     members: Mapping[str, Mapping[str, SuiteRanker]],
     workshop: Workshop,
-    watch: Watch,
+    watch: ProgressFor,
 ) -> Iterator[Clustered]:
     """Every row but the sums, which have no vectors, on every file of groups. `members`: the rankers of each row."""
     rows = [row for row, place in suite.rows.items() if place.sum is None]

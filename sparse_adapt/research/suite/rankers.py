@@ -19,11 +19,11 @@ from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.forms import Side
 from sparse_adapt.model.idf import scaled, sqrt_idf
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.progress import Heard, silent
+from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.research.suite.settings import SuiteRanker
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import DEPTH, Collection
-from sparse_adapt.retrieve.search import Found, Searcher, expected_products
+from sparse_adapt.retrieve.search import Searcher, TopDocuments, expected_products
 from sparse_adapt.retrieve.vectors.manifest import stamp_of_model, token_names
 from sparse_adapt.teachers.bm25 import Bm25
 from sparse_adapt.teachers.teacher import Scores, add_z_scores
@@ -54,7 +54,7 @@ class Sparse:
         scores: NDArray[np.float32] = (self.queries[first:last] @ self.documents.T).toarray()
         return scores
 
-    def find(self) -> list[Found]:
+    def find(self) -> list[TopDocuments]:
         """The best documents of each query."""
         return Searcher(self.documents).top_k(self.queries, DEPTH)
 
@@ -70,7 +70,7 @@ class Dense:
         """Of some queries against every document."""
         return self.queries[first:last] @ self.documents.T
 
-    def find(self) -> list[Found]:
+    def find(self) -> list[TopDocuments]:
         """The best documents of each query."""
         return _find(len(self.queries), self.scores)
 
@@ -115,7 +115,7 @@ class Workshop:
             self.loaded[source] = encoder, mark
         return self.loaded[source]
 
-    def rankers(self, collection: Collection, heard: Heard) -> dict[str, Ranker]:
+    def rankers(self, collection: Collection, heard: Progress) -> dict[str, Ranker]:
         """Every row that isn't a sum. `heard` hears of encoded documents."""
         documents = [document.full_text for document in collection.documents]
         queries = [query.text for query in collection.queries]
@@ -133,7 +133,7 @@ class Workshop:
                 heard(len(documents))
         return made
 
-    def vectors(self, name: str, texts: list[str], heard: Heard) -> csr_matrix:
+    def vectors(self, name: str, texts: list[str], heard: Progress) -> csr_matrix:
         """The vectors of some texts as documents, by one row that isn't a sum: (N, V) or (N, H)."""
         row = self.rows[name]
         if isinstance(row.model, str):
@@ -144,7 +144,7 @@ class Workshop:
         heard(len(texts))
         return Bm25.fit(texts).documents
 
-    def find(self, name: str, rankers: dict[str, Ranker]) -> list[Found]:
+    def find(self, name: str, rankers: dict[str, Ranker]) -> list[TopDocuments]:
         """The best documents of each query, by one row."""
         members = self.rows[name].sum
         if members is None:
@@ -157,17 +157,17 @@ class Workshop:
         return DenseEncoder(source, device=self.device, cache=self.kept, old=self.old)
 
     def _sparse(
-        self, model: str, scale: str, queries: list[str], documents: list[str], heard: Heard
+        self, model: str, scale: str, queries: list[str], documents: list[str], heard: Progress
     ) -> Sparse:
         encoder, mark = self.model(model)
         vectors = self._encode(encoder, mark, documents, "document", heard)
-        asked = self._encode(encoder, mark, queries, "query", silent)
+        asked = self._encode(encoder, mark, queries, "query", no_progress)
         if scale == "sqrt-idf":
             asked = scaled(asked, sqrt_idf(vectors))
         return Sparse(asked, vectors, token_names(encoder))
 
     def _encode(
-        self, encoder: SparseEncoder, mark: str, texts: list[str], side: Side, heard: Heard
+        self, encoder: SparseEncoder, mark: str, texts: list[str], side: Side, heard: Progress
     ) -> csr_matrix:
         parts = []
         for start in range(0, len(texts), TEXTS_A_PART):
@@ -214,7 +214,7 @@ def mean_costs(several: Sequence[Costs]) -> Costs:
     return Costs(float(document), float(query), float(flops), longest)
 
 
-def _find(queries: int, scores: Callable[[int, int], NDArray[np.float32]]) -> list[Found]:
+def _find(queries: int, scores: Callable[[int, int], NDArray[np.float32]]) -> list[TopDocuments]:
     """The best documents by scores of all, some queries at a time."""
     return [pair for first, last in _parts(queries) for pair in best(scores(first, last), DEPTH)]
 

@@ -22,7 +22,7 @@ from sparse_adapt.files.marker import files_at
 from sparse_adapt.model.folder import ModelFolder
 from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.progress import Heard, silent
+from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.shards import Chunk, EncodedChunk, Work
 
@@ -95,7 +95,7 @@ def handlers_kept() -> Iterator[None]:
 
 
 def on_cluster(
-    cluster: Cluster, model: str, reading: Reading | None = None, *, progress: Heard = silent
+    cluster: Cluster, model: str, reading: Reading | None = None, *, progress: Progress = no_progress
 ) -> Work:
     """Work for `shards.encode_corpus`: each chunk a task, as many at once as the cluster has workers.
 
@@ -128,7 +128,7 @@ def on_cluster(
     return work
 
 
-def _next_done(running: dict[Any, Chunk], progress: Heard) -> EncodedChunk:
+def _next_done(running: dict[Any, Chunk], progress: Progress) -> EncodedChunk:
     import ray
     from ray.exceptions import RayError, RayTaskError
 

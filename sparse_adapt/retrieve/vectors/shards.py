@@ -17,7 +17,7 @@ from sparse_adapt.files.journal import note, noted
 from sparse_adapt.files.place import Place
 from sparse_adapt.files.records import parse_record, read_record
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.progress import Before, Heard, silent
+from sparse_adapt.report.progress import Before, Progress, no_progress
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import (
     EncodedBatch,
@@ -68,7 +68,7 @@ def encode_corpus(
     *,
     model_name: str = "",
     documents_a_shard: int = DOCUMENTS_A_SHARD,
-    progress: Heard = silent,
+    progress: Progress = no_progress,
     work: Work | None = None,
 ) -> Manifest:
     """Encode documents into a folder of shards; a run that was killed continues with the shards that it lacks.
@@ -104,7 +104,7 @@ def encode_corpus(
 
 
 def check_encoded(
-    folder: Path, model: ModelStamp, documents: Iterable[Document], *, progress: Heard = silent
+    folder: Path, model: ModelStamp, documents: Iterable[Document], *, progress: Progress = no_progress
 ) -> Manifest:
     """The manifest of a finished folder, once it's sure that it holds these documents as this model sees them.
 
@@ -123,7 +123,7 @@ def encode_vectors(
     *,
     model_name: str = "",
     documents_a_block: int = DOCUMENTS_A_SHARD,
-    progress: Heard = silent,
+    progress: Progress = no_progress,
 ) -> Vectors:
     """The same vectors straight from the model, encoded block by block as they are taken."""
 
@@ -182,7 +182,7 @@ def _check_model(manifest: Manifest, model: ModelStamp, folder: Path) -> None:
 
 
 def _missing(
-    documents: Iterable[Document], manifest: Manifest, work: Path, progress: Heard
+    documents: Iterable[Document], manifest: Manifest, work: Path, progress: Progress
 ) -> Iterator[Chunk]:
     """The chunks that no shard holds, once it's sure that those between were made from these documents."""
     shards = {_number(shard): shard for shard in manifest.shards}
