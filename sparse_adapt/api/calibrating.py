@@ -140,8 +140,10 @@ def calibrate(
     documents = [] if given is None else list(given.read())
     asked = [] if queries is None else [query.text for query in queries_of(queries)]
     with watching(progress) as bars:
-        heard = bars.count("documents", len(documents))
-        scales = Scales.of(encoder, asked, documents, None if given is None else _judged(given.place), heard)
+        advance = bars.count("documents", len(documents))
+        scales = Scales.of(
+            encoder, asked, documents, None if given is None else _judged(given.place), advance
+        )
     before_after = scales.before_after(amounts)
     save_calibrated(encoder, held.source, amounts, before_after, place)
     return Calibration(

@@ -364,6 +364,6 @@ def _encoded(
 
     given = Corpus.of(corpus)
     with watching(progress) as bars:
-        heard = bars.count("documents", given.count())
-        encoded = encode_vectors(encoder, given.read(), model_name=name, progress=heard)
+        advance = bars.count("documents", given.count())
+        encoded = encode_vectors(encoder, given.read(), model_name=name, progress=advance)
         return encoded._replace(blocks=list(encoded.blocks))

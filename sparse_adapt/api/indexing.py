@@ -82,7 +82,7 @@ def encode(
     place_of_texts = given.place or given.table
     reads = [held.source, *([documents_at(place_of_texts)] if place_of_texts else [])]
     with connected(workers) if engine == "ray" else nullcontext() as cluster, watching(progress) as bars:
-        heard = bars.count("documents", total)
+        advance = bars.count("documents", total)
         read = Reading(**reading, device=device)
         manifest = encode_corpus(
             encoder,
@@ -90,8 +90,8 @@ def encode(
             place.reading(reads),
             model_name=held.source,
             documents_a_shard=shard,
-            progress=heard,
-            work=None if cluster is None else on_cluster(cluster, held.source, read, progress=heard),
+            progress=advance,
+            work=None if cluster is None else on_cluster(cluster, held.source, read, progress=advance),
         )
     mean = manifest.nonzeros / manifest.rows
     index_it = line("index", "--vectors", out, "-o", free(f"{out}-index"))

@@ -180,8 +180,8 @@ def diagnose_model(
     before = None if baseline is None else load_sparse(baseline, device, **reading)[0]
     with watching(progress) as bars:
         vectors = held.encode_documents(documents, bars.count("documents", len(documents)))
-        heard = bars.count("baseline", len(documents)) if before is not None else None
-        old = None if before is None or heard is None else before.encode_documents(documents, heard)
+        advance = bars.count("baseline", len(documents)) if before is not None else None
+        old = None if before is None or advance is None else before.encode_documents(documents, advance)
     texts = [document.full_text for document in documents]
     return measure_health(encoder, texts, vectors, old, head_of(encoder))
 

@@ -240,14 +240,14 @@ def measure_models(
     from sparse_adapt.selection.retention import evaluate_and_keep, kept_figures, texts_in
 
     texts = texts_in(judged) if general is None else texts_in(judged, general)
-    heard = [bars.count(source, texts) for source in sources]
+    advance = [bars.count(source, texts) for source in sources]
     if general is None:
-        pairs = zip(encoders, heard, strict=True)
+        pairs = zip(encoders, advance, strict=True)
         return evaluation(*(evaluate_model(encoder, judged, progress=each) for encoder, each in pairs))
     sparse = [encoder for encoder in encoders if isinstance(encoder, SparseEncoder)]
     if len(sparse) < len(encoders):
         raise ConfigError("what a model keeps is measured of sparse models only; leave out general")
-    results, groups = zip(*evaluate_and_keep(sparse, judged, general, heard), strict=True)
+    results, groups = zip(*evaluate_and_keep(sparse, judged, general, advance), strict=True)
     content = evaluation(*results)
     return {**content, "retention": kept_figures(*groups, asked=general.queries)}
 

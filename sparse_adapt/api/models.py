@@ -106,10 +106,10 @@ class Model:
             if not isinstance(text, str):
                 raise InputError("texts", f"need to be strings (found: {type(text).__name__})", line=number)
         with watching(progress) as bars:
-            heard = bars.count("texts", len(listed))
+            advance = bars.count("texts", len(listed))
             if isinstance(self.encoder, SparseEncoder):
-                return encode(self.encoder, listed, side, progress=heard)
-            return self.encoder.encode(listed, progress=heard)
+                return encode(self.encoder, listed, side, progress=advance)
+            return self.encoder.encode(listed, progress=advance)
 
     @property
     def _reads(self) -> str:
@@ -117,15 +117,15 @@ class Model:
         windows = self.encoder.windows if isinstance(self.encoder, SparseEncoder) else None
         return f"{self.encoder.max_tokens} {windows.name if windows is not None else ''}"
 
-    def encode_documents(self, documents: Sequence[Document], heard: Progress) -> csr_matrix:
+    def encode_documents(self, documents: Sequence[Document], advance: Progress) -> csr_matrix:
         """Sparse vectors (documents, V); those of the last documents are kept, for the next question about them."""
         assert isinstance(self.encoder, SparseEncoder), "checked by load_sparse"
         texts = [document.full_text for document in documents]
         checksum = checksum_of_texts([self._reads, *texts])
         if self._encoded is not None and self._encoded[0] == checksum:
-            heard(len(texts))
+            advance(len(texts))
             return self._encoded[1]
-        vectors = encode(self.encoder, texts, "document", progress=heard)
+        vectors = encode(self.encoder, texts, "document", progress=advance)
         self._encoded = checksum, vectors
         return vectors
 

@@ -275,9 +275,9 @@ def unpack(
     given = None if corpus is None else Corpus.of(corpus)
     plan = plan_unpacking(named, _place_of(model), remove)
     with watching(progress) as bars:
-        heard = no_progress if given is None else bars.count("documents", given.count())
+        advance = no_progress if given is None else bars.count("documents", given.count())
         documents = None if given is None else given.read()
-        ids = write_unpacked(plan, place, documents, heard)
+        ids = write_unpacked(plan, place, documents, advance)
     found = tuple((each.name, each.header) for each in plan.packs)
     return Unpacked(str(out), found, Path(out), None if ids is None else tuple(ids))
 

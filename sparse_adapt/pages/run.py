@@ -51,19 +51,19 @@ WORDS = (
 )
 
 
-def run_page(subject: RunSubject, heard: Progress = no_progress) -> WebPage:
+def run_page(subject: RunSubject, progress: Progress = no_progress) -> WebPage:
     """The page of a run: the verdict first."""
     verdict = verdict_section(subject)
-    heard(1)
+    progress(1)
     stages = stages_section(subject)
-    heard(1)
+    progress(1)
     findings = find_terms(subject)
     terms = terms_section(subject, findings)
-    heard(1)
+    progress(1)
     queries = queries_section(subject)
-    heard(1)
+    progress(1)
     provenance = provenance_section(subject, findings)
-    heard(1)
+    progress(1)
     corpus, base = Path(str(subject.report["corpus"])).name, Path(str(subject.report["model"])).name
     terms_told = "1 new term" if len(findings) == 1 else f"{len(findings):,} new terms"
     lead = f"{base}, adapted to {corpus}: {terms_told}."
@@ -87,18 +87,18 @@ def write_run_page(
     folder: str | Path,
     out: str | Path | None = None,
     queries: str | None = None,
-    heard: Progress = no_progress,
+    progress: Progress = no_progress,
 ) -> Path:
     """Write the page of a run, by default as `report.html` in its folder. Raises what `read_subject` raises."""
     place = Path(folder) / PAGE_FILE if out is None else Path(out)
-    subject = read_subject(folder, queries, heard)
-    text = written(run_page(subject, heard))
+    subject = read_subject(folder, queries, progress)
+    text = written(run_page(subject, progress))
     with vouching(Path(folder)) if out is None and marker_of(Path(folder)) is not None else nullcontext():
         write_text(place, text)
     return place
 
 
-def try_run_page(folder: Path, heard: Progress = no_progress) -> Path | None:
+def try_run_page(folder: Path, progress: Progress = no_progress) -> Path | None:
     """The same at the end of a run: what keeps the page from being written is said, and the run stays whole.
 
     None for a run of dense models, which have no weights to show.
@@ -106,7 +106,7 @@ def try_run_page(folder: Path, heard: Progress = no_progress) -> Path | None:
     if is_dense(read_finished(folder).model):
         return None
     try:
-        page = write_run_page(folder, heard=heard)
+        page = write_run_page(folder, progress=progress)
     except SparseAdaptError as error:
         say(f"no {PAGE_FILE}: {error}")
         return None

@@ -143,7 +143,9 @@ class RunSubject:
         return None
 
 
-def read_subject(folder: str | Path, queries: str | None = None, heard: Progress = no_progress) -> RunSubject:
+def read_subject(
+    folder: str | Path, queries: str | None = None, progress: Progress = no_progress
+) -> RunSubject:
     """A finished run and all that its page needs. `queries`: a file of the user's own.
 
     Raises InputError for a folder that is no whole run, for a run without a corpus and for a corpus that is gone.
@@ -160,5 +162,5 @@ def read_subject(folder: str | Path, queries: str | None = None, heard: Progress
         raise InputError(run.model, "no such model; the run isn't whole")
     own = () if queries is None else tuple(read_queries(queries))
     judged = Judged.of(run.corpus, run.folder)
-    heard(1)
+    progress(1)
     return RunSubject(run, judged.documents, judged.all_documents, judged.queries, own)

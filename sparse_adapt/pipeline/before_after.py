@@ -46,7 +46,7 @@ def background_queries(seed: int = BACKGROUND_SEED) -> list[str]:
 
 @torch.inference_mode()
 def raw_logits(
-    model: SparseEncoder, texts: Sequence[str], side: Side, heard: Progress = no_progress
+    model: SparseEncoder, texts: Sequence[str], side: Side, progress: Progress = no_progress
 ) -> Logits:
     """The largest logit of each new term in each text: (N, T), negative ones too."""
     if side == "document" and model.windows is not None:
@@ -66,7 +66,7 @@ def raw_logits(
         states = model.hidden(padded.to(model.device), mask.to(model.device)).float()
         logits = (states @ rows.T + bias).masked_fill(mask.to(model.device)[..., None] == 0, -torch.inf)
         found[group] = logits.max(dim=1).values.cpu().numpy()
-        heard(len(group))
+        progress(len(group))
     return found
 
 
@@ -80,10 +80,10 @@ class EncodedTexts:
 
     @classmethod
     def of(
-        cls, model: SparseEncoder, texts: Sequence[str], side: Side, heard: Progress = no_progress
+        cls, model: SparseEncoder, texts: Sequence[str], side: Side, progress: Progress = no_progress
     ) -> "EncodedTexts":
         """Encode texts once for every amount."""
-        vectors = encode(model, texts, side, progress=heard)
+        vectors = encode(model, texts, side, progress=progress)
         return cls(model, vectors, raw_logits(model, texts, side))
 
     @classmethod
@@ -198,13 +198,13 @@ class Scales:
         own: Sequence[str] = (),
         documents: Sequence[Document] = (),
         judged: Collection | None = None,
-        heard: Progress = no_progress,
+        progress: Progress = no_progress,
     ) -> "Scales":
         """Encode everything once."""
         mine = raw_logits(model, own, "query") if own else None
         if not documents:
             return cls(raw_logits(model, background_queries(), "query"), mine)
-        texts = EncodedTexts.of(model, [document.full_text for document in documents], "document", heard)
+        texts = EncodedTexts.of(model, [document.full_text for document in documents], "document", progress)
         return replace(cls.over(texts, documents, judged), own=mine)
 
     @classmethod

@@ -188,7 +188,7 @@ class Bars:
         open_works = [work for work in self.works if work.done != work.total]
         if not open_works:
             return f"working, {duration(time.monotonic() - self.begun)} so far"
-        return max(open_works, key=lambda work: work.heard).line()
+        return max(open_works, key=lambda work: work.advance).line()
 
 
 @dataclass(slots=True)
@@ -201,7 +201,7 @@ class _Work:
     done: int = 0
     told: bool = False  # whether it was said how long it takes
     begun: float = field(default_factory=lambda: time.monotonic())
-    heard: float = field(default_factory=lambda: time.monotonic())
+    advance: float = field(default_factory=lambda: time.monotonic())
     first: tuple[float, int] | None = (
         None  # when work of this run was first heard of, and how much was done then
     )
@@ -212,20 +212,20 @@ class _Work:
         self.done += number
         if isinstance(number, Before):
             return
-        self.heard = time.monotonic()
+        self.advance = time.monotonic()
         if self.first is None:
-            self.first = self.heard, self.done
+            self.first = self.advance, self.done
 
     def remaining(self) -> float | None:
         """Seconds until all is done, by the pace of this run; None where that can't be told yet."""
         if self.total is None or self.first is None:
             return None
         since, before = self.first
-        spent = self.heard - since
+        spent = self.advance - since
         if spent < SEEN or self.done <= before:
             return None
         left = spent * (self.total - self.done) / (self.done - before)
-        return max(0.0, left - (time.monotonic() - self.heard))
+        return max(0.0, left - (time.monotonic() - self.advance))
 
     def line(self) -> str:
         """What it is, how much of it is done, since when, how long it takes still, and what else is known."""

@@ -145,8 +145,8 @@ def recovery(
     trial, read_as = read_trial(coined, split, original), Reading(device=device, **reading)
     adapted, unadapted = open_sparse(model, read_as), open_sparse(baseline, read_as)
     with watching(progress) as bars:
-        heard = bars.count("documents", len(trial.coined.documents) * 3)
-        result = measure_recovery(adapted, unadapted, trial, heard)
+        advance = bars.count("documents", len(trial.coined.documents) * 3)
+        result = measure_recovery(adapted, unadapted, trial, advance)
     table = _recovery_table(result, f"{model} on {coined}, {split}: {trial.words} invented words")
     same = f"{model} is the model before adaptation itself, so nothing can be regained; adapt a model to {coined}"
     query = trial.coined.queries[0].text

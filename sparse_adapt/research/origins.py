@@ -114,13 +114,13 @@ class Origins(CommandResult):
         ]
 
 
-def find_origins(subject: RunSubject, heard: Progress = no_progress) -> Origins:
-    """What taught the first terms of a run. `heard` hears of each saved model.
+def find_origins(subject: RunSubject, progress: Progress = no_progress) -> Origins:
+    """What taught the first terms of a run. `progress` hears of each saved model.
 
     Raises InputError for a run without new terms, and where what it learnt from is no longer where it was.
     """
     examples = list(dict.fromkeys(_examples(subject)))[:EXAMPLES]
-    checkpoints = list(_checkpoints(subject, examples, heard)) if examples else []
+    checkpoints = list(_checkpoints(subject, examples, progress)) if examples else []
     if not checkpoints:
         raise InputError(subject.run.folder, "no new term, or what it learnt from is no longer where it was")
     wacky = _wackiness(subject, subject.base), _wackiness(subject, subject.final)
@@ -143,7 +143,7 @@ def find_origins(subject: RunSubject, heard: Progress = no_progress) -> Origins:
 
 
 def _checkpoints(
-    subject: RunSubject, examples: Sequence[TrainingExample], heard: Progress
+    subject: RunSubject, examples: Sequence[TrainingExample], progress: Progress
 ) -> Iterator[Checkpoint]:
     """The saved models that have the new tokens, each with its rate."""
     for stage, rate in zip(subject.stages, rates_of(subject.stages), strict=True):
@@ -151,7 +151,7 @@ def _checkpoints(
             model = SparseEncoder.load(subject.run.folder / str(stage.get("folder", "")))
             if model.vocabulary_size == subject.final.model.vocabulary_size:
                 yield Checkpoint.of(model, rate, examples)
-        heard(1)
+        progress(1)
 
 
 def _examples(subject: RunSubject) -> Iterator[TrainingExample]:

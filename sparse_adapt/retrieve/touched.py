@@ -40,7 +40,7 @@ def ids_saying(encoder: SparseEncoder, documents: Iterable[Document], tokens: It
 def touched_by(
     asked: Sequence[tuple[SparseEncoder, Sequence[int]]],
     documents: Iterable[Document],
-    heard: Progress = no_progress,
+    progress: Progress = no_progress,
 ) -> list[str]:
     """The ids of documents that say or activate one of some tokens of any of these models, in their order."""
     found = list[str]()
@@ -50,7 +50,7 @@ def touched_by(
         for encoder, tokens in asked:
             touched |= touches(encoder, texts, tokens)
         found += [document.document_id for document, each in zip(part, touched, strict=True) if each]
-        heard(len(part))
+        progress(len(part))
     return found
 
 

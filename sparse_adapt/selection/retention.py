@@ -107,14 +107,14 @@ def keeping(
 
 
 def evaluate_and_keep(
-    models: Sequence[SparseEncoder], domain: Collection, general: Collection, heard: Sequence[Progress]
+    models: Sequence[SparseEncoder], domain: Collection, general: Collection, advance: Sequence[Progress]
 ) -> Iterator[tuple[ModelResult, Groups]]:
     """What each model reaches on a domain's collection, and what it keeps beside it; every text is encoded once.
 
-    `heard`: who hears how many texts a model has encoded.
+    `advance`: who hears how many texts a model has encoded.
     """
     known = known_of(domain.documents, say_new(models, domain.documents))
-    for model, progress in zip(models, heard, strict=True):
+    for model, progress in zip(models, advance, strict=True):
         encoded = encode_collection(model, domain, progress)
         result = evaluate_vectors(encoded.queries, encoded.documents, domain)
         there = encode_collection(model, general, progress)

@@ -161,7 +161,7 @@ def write_unpacked(
     plan: Unpacking,
     place: Place,
     documents: Iterable[Document] | None = None,
-    heard: Progress = no_progress,
+    progress: Progress = no_progress,
 ) -> list[str] | None:
     """Write the model with the packs that it is to have; of documents, the ids of those to be encoded again.
 
@@ -176,7 +176,7 @@ def write_unpacked(
             _write_packs(work / FOLDER, plan, checksum_of_weights(encoder))
         encoder.save(work)
         _write_about(work, plan, place.folder.name, started)
-        ids = None if documents is None else _to_encode_again(plan, encoder, documents, heard)
+        ids = None if documents is None else _to_encode_again(plan, encoder, documents, progress)
         if ids is not None:
             write_ids(work, ids)
     return ids
@@ -262,7 +262,7 @@ def _write_about(work: Path, plan: Unpacking, name: str, started: float) -> None
 
 
 def _to_encode_again(
-    plan: Unpacking, encoder: SparseEncoder, documents: Iterable[Document], heard: Progress
+    plan: Unpacking, encoder: SparseEncoder, documents: Iterable[Document], progress: Progress
 ) -> list[str]:
     """The ids of the documents whose vectors the two models make differently.
 
@@ -273,7 +273,7 @@ def _to_encode_again(
     gone = [token_id for token, token_id in before.items() if token not in now]
     if gone and plan.before.whole is not None:
         asked.append((plan.before.whole, gone))
-    return touched_by(asked, documents, heard)
+    return touched_by(asked, documents, progress)
 
 
 def _ids(encoder: SparseEncoder, packs: Sequence[TermPack]) -> dict[str, int]:

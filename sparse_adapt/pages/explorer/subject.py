@@ -149,7 +149,7 @@ def explored(
         encoded[name] = EncodedSubject(model, vectors, nothing, nothing)
     subject = Explored(places, documents, encoded)
     if subject.terms:
-        heard = watch("scales of the terms", 1)
+        progress = watch("scales of the terms", 1)
         _ = subject.scales  # now, so that nobody waits for it when a term is looked at
-        heard(1)
+        progress(1)
     return subject

@@ -231,10 +231,10 @@ def _judgements(settings: CoinSettings) -> Iterator[tuple[str, dict[str, dict[st
         yield name, read_judgements(settings.collection, name)
 
 
-def _heard(collection: str, heard: Progress) -> Iterator[Document]:
+def _heard(collection: str, progress: Progress) -> Iterator[Document]:
     for document in read_documents(collection):
         yield document
-        heard(1)
+        progress(1)
 
 
 def _too_few(settings: CoinSettings, found: int) -> str:

@@ -111,13 +111,13 @@ def read_trial(folder: str | Path, split: str = "test", original: str | None = N
 
 
 def measure_recovery(
-    model: SparseEncoder, base: SparseEncoder, trial: Trial, heard: Progress = no_progress
+    model: SparseEncoder, base: SparseEncoder, trial: Trial, progress: Progress = no_progress
 ) -> CoinedResult:
     """Rank with the unadapted `base` on both collections and with `model` on the coined one."""
 
     def rank(encoder: SparseEncoder, collection: Collection) -> list[ModelResult]:
         documents = encode(
-            encoder, [each.full_text for each in collection.documents], "document", progress=heard
+            encoder, [each.full_text for each in collection.documents], "document", progress=progress
         )
         results = []
         for queries in (collection.queries, trial.typed):

@@ -81,7 +81,7 @@ def write(
         sentences = _read(asked, parser, filler, tally, watch)
         write_json(work / ASKED_FILE, asked._asdict())
         if asked.tune and not tuned_here.is_dir():
-            heard = watch("tuning", asked.tune)
+            progress = watch("tuning", asked.tune)
             texts = [each.text for each in sentences]
             tune(
                 filler,
@@ -89,12 +89,12 @@ def write(
                 asked.tune,
                 seed=asked.seed,
                 optimiser_name=asked.optimiser,
-                progress=heard,
+                progress=progress,
             )
             with output_folder(Place(tuned_here)) as folder:
                 filler.save(folder)
         admit(sentences, filler)
-        heard, triplets = watch("sentences", len(sentences)), []
+        progress, triplets = watch("sentences", len(sentences)), []
         journal = work / JOURNAL_FILE
         before = len(noted(journal))
         contradicted = contradictions(
@@ -102,7 +102,7 @@ def write(
         )
         for number, written in enumerate(contradicted):
             tally.add(written)
-            heard(Before(1) if number < before else 1)
+            progress(Before(1) if number < before else 1)
             if written.contradictions:
                 triplets.append(written.triplet)
         if triplets and tuned is not None:
@@ -120,12 +120,12 @@ def _read(
     asked: ContradictRequest, parser: Parser, filler: Filler, tally: Tally, watch: ProgressFor
 ) -> list[ParsedSentence]:
     """The sentences that something can be replaced in."""
-    heard, found = watch("sentences read", None), []
+    progress, found = watch("sentences read", None), []
     language = asked.language if asked.detect else None
     fitting = fit(read_sentences(asked.corpus, parser, asked.seed), filler, tally, asked.shortest, language)
     for sentence in islice(fitting, asked.sentences):
         found.append(sentence)
-        heard(1)
+        progress(1)
     if not found:
         raise InputError(asked.corpus, f"no sentence to contradict ({tally}); check --language")
     return found

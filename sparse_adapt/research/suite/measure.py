@@ -129,8 +129,8 @@ def run_suite(
         changed: list[Change] = []
         for name, collection in collections.items():
             single = sum(row.sum is None for row in workshop.rows.values())
-            heard = watch(name, single * len(collection.documents))
-            rankers = workshop.rankers(collection, heard)
+            progress = watch(name, single * len(collection.documents))
+            rankers = workshop.rankers(collection, progress)
             found = {member: workshop.find(member, rankers) for member in workshop.rows}
             for row, of_row in members.items():
                 measured = [
@@ -324,8 +324,8 @@ def clustered(
         said = [member.text for member in texts]
         numbers = {group: row for row, group in enumerate(dict.fromkeys(each.group for each in texts))}
         of = np.array([numbers[each.group] for each in texts])
-        heard = watch(name, len(said) * sum(len(members[row]) for row in rows))
+        progress = watch(name, len(said) * sum(len(members[row]) for row in rows))
         for row in rows:
-            vectors = [workshop.vectors(member, said, heard) for member in members[row]]
+            vectors = [workshop.vectors(member, said, progress) for member in members[row]]
             found = [v_measure(of_length_one(each), of) for each in vectors]
             yield Clustered(row, name, float(np.mean(found)))

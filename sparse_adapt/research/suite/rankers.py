@@ -115,33 +115,33 @@ class Workshop:
             self.loaded[source] = encoder, mark
         return self.loaded[source]
 
-    def rankers(self, collection: Collection, heard: Progress) -> dict[str, Ranker]:
-        """Every row that isn't a sum. `heard` hears of encoded documents."""
+    def rankers(self, collection: Collection, progress: Progress) -> dict[str, Ranker]:
+        """Every row that isn't a sum. `progress` hears of encoded documents."""
         documents = [document.full_text for document in collection.documents]
         queries = [query.text for query in collection.queries]
         made: dict[str, Ranker] = {}
         for name, row in self.rows.items():
             if row.model is not None:
                 assert isinstance(row.model, str), row.model
-                made[name] = self._sparse(row.model, row.scale, queries, documents, heard)
+                made[name] = self._sparse(row.model, row.scale, queries, documents, progress)
             elif row.dense is not None:
                 dense = self._dense(row.dense)
-                made[name] = Dense(dense.encode(queries), dense.encode(documents, progress=heard))
+                made[name] = Dense(dense.encode(queries), dense.encode(documents, progress=progress))
             elif row.bm25:
                 bm25 = Bm25.fit(documents)
                 made[name] = Sparse(bm25.queries(queries), bm25.documents, bm25.stems)
-                heard(len(documents))
+                progress(len(documents))
         return made
 
-    def vectors(self, name: str, texts: list[str], heard: Progress) -> csr_matrix:
+    def vectors(self, name: str, texts: list[str], progress: Progress) -> csr_matrix:
         """The vectors of some texts as documents, by one row that isn't a sum: (N, V) or (N, H)."""
         row = self.rows[name]
         if isinstance(row.model, str):
-            return self._encode(*self.model(row.model), texts, "document", heard)
+            return self._encode(*self.model(row.model), texts, "document", progress)
         if row.dense is not None:
-            return csr_matrix(self._dense(row.dense).encode(texts, progress=heard))
+            return csr_matrix(self._dense(row.dense).encode(texts, progress=progress))
         assert row.bm25, row
-        heard(len(texts))
+        progress(len(texts))
         return Bm25.fit(texts).documents
 
     def find(self, name: str, rankers: dict[str, Ranker]) -> list[TopDocuments]:
@@ -157,17 +157,17 @@ class Workshop:
         return DenseEncoder(source, device=self.device, cache=self.kept, old=self.old)
 
     def _sparse(
-        self, model: str, scale: str, queries: list[str], documents: list[str], heard: Progress
+        self, model: str, scale: str, queries: list[str], documents: list[str], progress: Progress
     ) -> Sparse:
         encoder, mark = self.model(model)
-        vectors = self._encode(encoder, mark, documents, "document", heard)
+        vectors = self._encode(encoder, mark, documents, "document", progress)
         asked = self._encode(encoder, mark, queries, "query", no_progress)
         if scale == "sqrt-idf":
             asked = scaled(asked, sqrt_idf(vectors))
         return Sparse(asked, vectors, token_names(encoder))
 
     def _encode(
-        self, encoder: SparseEncoder, mark: str, texts: list[str], side: Side, heard: Progress
+        self, encoder: SparseEncoder, mark: str, texts: list[str], side: Side, progress: Progress
     ) -> csr_matrix:
         parts = []
         for start in range(0, len(texts), TEXTS_A_PART):
@@ -179,7 +179,7 @@ class Workshop:
                 if self.kept is not None:
                     keep_vectors(self.kept / name, vectors)
             parts.append(vectors)
-            heard(len(part))
+            progress(len(part))
         return csr_matrix(vstack(parts, format="csr")) if parts else encode(encoder, [], side)
 
     def forget_others(self) -> None:
