@@ -328,10 +328,10 @@ def test_a_killed_run_goes_on_to_the_same_bytes(generator, zorvex_collection, tm
     monkeypatch.setattr(writing, "tune", None)
     counted: dict[str, int] = {}
 
-    def watch(what: str, total: int | None) -> Callable[[int], None]:
+    def progress_for(what: str, total: int | None) -> Callable[[int], None]:
         return lambda more: counted.update({what: counted.get(what, 0) + more})
 
-    assert write(asked, Place(out, resume=True), tuned=tuned, watch=watch) == account
+    assert write(asked, Place(out, resume=True), tuned=tuned, progress_for=progress_for) == account
     assert 6 <= done < counted["sentences"]
     assert out.read_bytes() == whole.read_bytes()
     assert not work.exists()

@@ -64,7 +64,7 @@ def test_what_takes_minutes_says_so_once(clock, said, each, told):
 
 def test_things_are_counted_as_they_come(clock, said):
     bars = Bars()
-    assert list(bars.watch("abc", "letters")) == ["a", "b", "c"]
+    assert list(bars.counted("abc", "letters")) == ["a", "b", "c"]
     (task,) = bars.bars.tasks
     assert (task.description, task.completed, task.total) == ("letters", 3, None)
     more = bars.count("pages", 1000)

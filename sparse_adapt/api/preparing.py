@@ -75,7 +75,7 @@ def queries(
 
     generate = None if generator is None else generator_of(generator)
     with watching(progress) as bars:
-        documents = list(bars.watch(read_documents(corpus), "documents"))
+        documents = list(bars.counted(read_documents(corpus), "documents"))
     with output_folder(place) as work:
         said = prepare_collection(corpus, documents, settings, None, generate, work)
     scored = line("candidates", out, "-o", free(f"{out}-candidates.jsonl"))
@@ -117,7 +117,7 @@ def candidates(
     documents = list(read_documents(source))
     with watching(progress) as bars:
         held, student = load_sparse(model, "cpu", **reading)
-        whole_teacher = make_teacher(student, documents, teacher, watch=bars.count)
+        whole_teacher = make_teacher(student, documents, teacher, progress_for=bars.count)
         settings = CandidateSettings(seed=seed)
         said = prepare_candidates(Path(source), whole_teacher, settings, split, place, bars.count)
     files = ["--model", held.source, "--candidates", out, "--corpus", source, "-o", free("distilled")]

@@ -174,7 +174,7 @@ def mine_terms(
 
     given, tokenizer, criterion = Corpus.of(corpus, columns), tokenizer_of(str(model)), ""
     with watching(progress) as bars:
-        watched = bars.watch(given.read(), "documents")
+        watched = bars.counted(given.read(), "documents")
         trained = by == WORDPIECE
         best = trained_vocabulary(watched, tokenizer, top=top) if trained else mine(watched, tokenizer, top)
     found, criterion = (best, "") if trained or top is not None else paying(best, share)

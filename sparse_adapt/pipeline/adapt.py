@@ -265,7 +265,7 @@ def _gather(work: Work, split: str, file: str) -> str:
             documents,
             request.teacher,
             cache=work.kept,
-            watch=work.watcher.count,
+            progress_for=work.watcher.count,
         )
     settings, path = request.settings.candidates, work.folder / file
     return prepare_candidates(collection, work.teacher, settings, split, path, work.watcher.count)

@@ -265,7 +265,7 @@ def _gathering(
     def score() -> str:
         documents = list(read_documents(ranking))
         student = SparseEncoder.load(copy, choose_device(request.settings_of(RANK).device))
-        teacher = make_teacher(student, documents, request.encoder, watch=watcher.count)
+        teacher = make_teacher(student, documents, request.encoder, progress_for=watcher.count)
         settings = CandidateSettings(seed=own.seed)
         return prepare_candidates(ranking, teacher, settings, TRAIN, ranking / CANDIDATES, watcher.count)
 

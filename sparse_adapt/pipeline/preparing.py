@@ -146,7 +146,7 @@ def prepare_candidates(
     settings: CandidateSettings,
     split: str,
     path: Path,
-    watch: ProgressFor = no_progress_for,
+    progress_for: ProgressFor = no_progress_for,
 ) -> str:
     """Write the candidates of one split. Raises InputError where too few queries are left to choose with.
 
@@ -159,7 +159,7 @@ def prepare_candidates(
         settings = settings.model_copy(update=most)
     documents = list(read_documents(collection))
     queries = [query for query in read_synthetic_queries(collection) if query.split == split]
-    gathered = gather(queries, documents, teacher, settings, watch(f"{split} queries", len(queries)))
+    gathered = gather(queries, documents, teacher, settings, progress_for(f"{split} queries", len(queries)))
     wanted = FEWEST_HELD if split == HELD else 1
     if len(gathered.candidates) < wanted:
         raise InputError(

@@ -155,7 +155,7 @@ class Bars:
         work = self._add(what, total)
         return lambda number: self._hear(work, number)
 
-    def watch(self, items: Iterable[T], what: str) -> Iterator[T]:
+    def counted(self, items: Iterable[T], what: str) -> Iterator[T]:
         """The items as they come, counted."""
         more = self.count(what)
         for item in items:

@@ -291,7 +291,7 @@ def write_contradictions(
             place,
             tuned=tuned_place,
             device=choose_device(device),
-            watch=bars.count,
+            progress_for=bars.count,
         )
     rows: list[Row] = [
         {"what": name.replace("_", " "), "count": count} for name, count in tally.to_json().items()
@@ -507,7 +507,7 @@ def suite(
             None if place is None else Place(place, overwrite, resume),
             explain=explain,
             device=choose_device(device),
-            watch=bars.count,
+            progress_for=bars.count,
             finish=write_results,
         )
     again = ["evaluate", "--suite", file, "-o", free("suite") if place is None else place]

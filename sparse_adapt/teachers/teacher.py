@@ -109,7 +109,7 @@ def make_teacher(
     teacher: str = ENSEMBLE,
     *,
     cache: Path | None = None,
-    watch: ProgressFor = no_progress_for,
+    progress_for: ProgressFor = no_progress_for,
 ) -> Teacher:
     """The teacher for some documents: base model, BM25 where it is installed, and a dense model.
 
@@ -130,7 +130,9 @@ def make_teacher(
     else:
         dense = DenseEncoder(teacher, device=device, cache=cache, rough=True)
     texts = [document.full_text for document in documents]
-    vectors = encode(student, texts, "document", progress=watch("documents by the base model", len(texts)))
+    vectors = encode(
+        student, texts, "document", progress=progress_for("documents by the base model", len(texts))
+    )
     token_scales = (
         sqrt_idf(vectors) if student.token_scales is None else np.ones(vectors.shape[1], np.float32)
     )
@@ -142,7 +144,7 @@ def make_teacher(
         members.append(Ranker("BM25", statistics.scores))
     if dense is not None:
         held = dense.encode(
-            texts, progress=watch(f"documents by {_short(dense.folder.source)}", len(texts))
+            texts, progress=progress_for(f"documents by {_short(dense.folder.source)}", len(texts))
         ).T
         members.append(Ranker(_short(dense.folder.source), lambda queries: dense.encode(queries) @ held))
     name = f"{_short(teacher)} over what {' + '.join(member.name for member in members)} finds"

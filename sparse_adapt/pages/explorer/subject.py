@@ -129,7 +129,7 @@ def find_places(source: str, against: str | None, corpus: str | None) -> Explore
 
 
 def explored(
-    places: ExploredPlaces, watch: Callable[[str, int], Progress] = lambda what, total: no_progress
+    places: ExploredPlaces, progress_for: Callable[[str, int], Progress] = lambda what, total: no_progress
 ) -> Explored:
     """Load the models and encode the corpus. Raises InputError where a model gives no document any weight."""
     documents = tuple(read_documents(places.corpus))
@@ -140,7 +140,7 @@ def explored(
     encoded = {}
     for name, place in named.items():
         model = SparseEncoder.load(place)
-        vectors = encode(model, texts, "document", progress=watch(f"documents, {name}", len(texts)))
+        vectors = encode(model, texts, "document", progress=progress_for(f"documents, {name}", len(texts)))
         if vectors.nnz == 0:
             raise InputError(
                 places.corpus, f"no document has any weight under {place}: model and corpus don't fit"
@@ -149,7 +149,7 @@ def explored(
         encoded[name] = EncodedSubject(model, vectors, nothing, nothing)
     subject = Explored(places, documents, encoded)
     if subject.terms:
-        progress = watch("scales of the terms", 1)
+        progress = progress_for("scales of the terms", 1)
         _ = subject.scales  # now, so that nobody waits for it when a term is looked at
         progress(1)
     return subject

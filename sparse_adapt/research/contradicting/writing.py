@@ -58,7 +58,7 @@ def write(
     *,
     tuned: Path | None = None,
     device: str = "cpu",
-    watch: ProgressFor = no_progress_for,
+    progress_for: ProgressFor = no_progress_for,
 ) -> Tally:
     """Write a corpus's contradictions to a file, and to `tuned` the generator that tuning made.
 
@@ -78,10 +78,10 @@ def write(
         tuned_here = work / TUNED
         source = tuned_here if tuned_here.is_dir() else asked.generator
         filler = load_filler(source, parser.between, device)
-        sentences = _read(asked, parser, filler, tally, watch)
+        sentences = _read(asked, parser, filler, tally, progress_for)
         write_json(work / ASKED_FILE, asked._asdict())
         if asked.tune and not tuned_here.is_dir():
-            progress = watch("tuning", asked.tune)
+            progress = progress_for("tuning", asked.tune)
             texts = [each.text for each in sentences]
             tune(
                 filler,
@@ -94,7 +94,7 @@ def write(
             with output_folder(Place(tuned_here)) as folder:
                 filler.save(folder)
         admit(sentences, filler)
-        progress, triplets = watch("sentences", len(sentences)), []
+        progress, triplets = progress_for("sentences", len(sentences)), []
         journal = work / JOURNAL_FILE
         before = len(noted(journal))
         contradicted = contradictions(
@@ -117,10 +117,10 @@ def write(
 
 
 def _read(
-    asked: ContradictRequest, parser: Parser, filler: Filler, tally: Tally, watch: ProgressFor
+    asked: ContradictRequest, parser: Parser, filler: Filler, tally: Tally, progress_for: ProgressFor
 ) -> list[ParsedSentence]:
     """The sentences that something can be replaced in."""
-    progress, found = watch("sentences read", None), []
+    progress, found = progress_for("sentences read", None), []
     language = asked.language if asked.detect else None
     fitting = fit(read_sentences(asked.corpus, parser, asked.seed), filler, tally, asked.shortest, language)
     for sentence in islice(fitting, asked.sentences):

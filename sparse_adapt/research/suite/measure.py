@@ -103,13 +103,13 @@ def run_suite(
     explain: bool = False,
     device: str = "cpu",
     kept: Path | None = None,
-    watch: ProgressFor = no_progress_for,
+    progress_for: ProgressFor = no_progress_for,
     finish: Callable[[MeasuredSuite, Path], None] | None = None,
 ) -> MeasuredSuite:
     """Measure every row on every collection. Everything that can be wrong is looked at before anything is encoded.
 
-    `kept`: where vectors stay, by default in the folder. `watch` is told of each collection and how many documents
-    will be heard of; `finish` writes into the folder before it gets its name.
+    `kept`: where vectors stay, by default in the folder. `progress_for` is called with each collection and how many
+    documents it has; `finish` writes into the folder before it gets its name.
     """
     collections = {name: read_place(suite, name) for name in suite.collections}
     groups = {name: read_members(place.path) for name, place in suite.groups.items()}
@@ -129,7 +129,7 @@ def run_suite(
         changed: list[Change] = []
         for name, collection in collections.items():
             single = sum(row.sum is None for row in workshop.rows.values())
-            progress = watch(name, single * len(collection.documents))
+            progress = progress_for(name, single * len(collection.documents))
             rankers = workshop.rankers(collection, progress)
             found = {member: workshop.find(member, rankers) for member in workshop.rows}
             for row, of_row in members.items():
@@ -148,7 +148,7 @@ def run_suite(
                     {row: found[member] for row, member in first.items()},
                     {row: rankers[member] for row, member in first.items() if member in rankers},
                 )
-        clusters = tuple(clustered(suite, groups, members, workshop, watch))
+        clusters = tuple(clustered(suite, groups, members, workshop, progress_for))
         if own:
             workshop.forget_others()
         outcome = MeasuredSuite(
@@ -316,7 +316,7 @@ def clustered(
     groups: Mapping[str, Sequence[GroupedText]],
     members: Mapping[str, Mapping[str, SuiteRanker]],
     workshop: Workshop,
-    watch: ProgressFor,
+    progress_for: ProgressFor,
 ) -> Iterator[Clustered]:
     """Every row but the sums, which have no vectors, on every file of groups. `members`: the rankers of each row."""
     rows = [row for row, place in suite.rows.items() if place.sum is None]
@@ -324,7 +324,7 @@ def clustered(
         said = [member.text for member in texts]
         numbers = {group: row for row, group in enumerate(dict.fromkeys(each.group for each in texts))}
         of = np.array([numbers[each.group] for each in texts])
-        progress = watch(name, len(said) * sum(len(members[row]) for row in rows))
+        progress = progress_for(name, len(said) * sum(len(members[row]) for row in rows))
         for row in rows:
             vectors = [workshop.vectors(member, said, progress) for member in members[row]]
             found = [v_measure(of_length_one(each), of) for each in vectors]
