@@ -2,10 +2,11 @@
 
 import json
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -20,7 +21,7 @@ from sparse_adapt.model.folder import of_model
 from sparse_adapt.model.reading import Reading, choose_device
 from sparse_adapt.pipeline.plan import first_error, merged, settings_for
 from sparse_adapt.pipeline.settings import AdaptSettings
-from sparse_adapt.stages.inputs import CANDIDATES, DICTIONARY, PAIRS
+from sparse_adapt.stages.inputs import CANDIDATES, DICTIONARY, PAIRS, Input
 from sparse_adapt.stages.table import OF_ADAPT, STAGES, find_stage
 from sparse_adapt.teachers.settings import ENSEMBLE
 from sparse_adapt.training.settings import Training
@@ -32,7 +33,6 @@ OWN |= {
     "candidate_settings": "candidates",
     "only_new": "frozen",
 }  # as the adaptation's settings call them
-NAMED, MAY_LACK = ("corpus", "model", "teacher"), ("glossary", "queries", "candidates", "generator")
 FLAGS = {
     "generator": "query-generator",
     "frozen": "only-new",
@@ -42,6 +42,29 @@ NEW_ROWS = (
     "extend",
     "preserve",
 )  # where rows of new words are all that may learn, and nothing defines the words
+
+
+class Named(NamedTuple):
+    """What a request names: how it is read, for which inputs of stages, and whether it may be left out."""
+
+    source: Callable[[str], Source]
+    inputs: frozenset[str] = frozenset()
+    may_lack: bool = True
+
+
+def _file(names: Sequence[str], *inputs: Input[Any]) -> Named:
+    return Named(partial(of_collection, names=names), frozenset(each.key for each in inputs))
+
+
+NAMED = {
+    "corpus": _file(DOCUMENT_FILES)._replace(may_lack=False),
+    "model": Named(of_model, may_lack=False),
+    "teacher": Named(of_path, may_lack=False),
+    "glossary": _file(DICTIONARY_FILES, DICTIONARY, CANDIDATES, PAIRS),
+    "queries": _file(QUERY_FILES, CANDIDATES, PAIRS),
+    "candidates": _file(CANDIDATE_FILES, CANDIDATES, PAIRS),
+    "generator": Named(of_path),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +88,7 @@ class Request:
 
     def plain(self) -> dict[str, Any]:
         """Everything as JSON holds it, with paths that mean the same anywhere."""
-        given = {key: getattr(self, key) for key in (*NAMED, *MAY_LACK)}
-        named = {key: None if value is None else absolute(value) for key, value in given.items()}
+        named = {key: None if value is None else absolute(value) for key, value in self._named().items()}
         asked = {"overrides": dict(self.overrides), "of_stages": dict(self.of_stages)}
         return named | {"settings": self.settings.model_dump(mode="json")} | asked
 
@@ -137,7 +159,9 @@ class Request:
 
     def command(self) -> str:
         """The command that asks for the same, files by their names alone; settings of stages aside."""
-        named: dict[str, Any] = {key: getattr(self, key) for key in ("model", *MAY_LACK)}
+        named: dict[str, Any] = {
+            key: value for key, value in self._named().items() if key not in ("corpus", "teacher")
+        }
         named |= {"teacher": None if self.teacher == ENSEMBLE else self.teacher}
         default = AdaptSettings()
         for key in OWN.values():
@@ -162,17 +186,12 @@ class Request:
 
     def sources(self) -> dict[str, Source | None]:
         """What each file or model that is named reads, by its word; None for what isn't named."""
-        kinds: dict[str, Callable[[str], Source]] = {
-            "corpus": lambda named: of_collection(named, DOCUMENT_FILES),
-            "model": of_model,
-            "glossary": lambda named: of_collection(named, DICTIONARY_FILES),
-            "queries": lambda named: of_collection(named, QUERY_FILES),
-            "candidates": lambda named: of_collection(named, CANDIDATE_FILES),
-            "teacher": of_path,
-            "generator": of_path,
+        return {
+            key: None if value is None else NAMED[key].source(value) for key, value in self._named().items()
         }
-        named = {key: getattr(self, key) for key in kinds}
-        return {key: None if named[key] is None else kinds[key](named[key]) for key in kinds}
+
+    def _named(self) -> dict[str, str | None]:
+        return {key: getattr(self, key) for key in NAMED}
 
     def check(self) -> None:
         """Raise, before anything is read, InputError for a missing file, ConfigError for an idle one or odd stages."""
@@ -183,25 +202,22 @@ class Request:
                         f"the stage {name} teaches queries to activate tokens that they don't say, and a table weighs "
                         "no others; leave out the stage, or --query-side table"
                     )
-        for path in (self.glossary, self.queries, self.candidates):
-            if path is not None and not Path(path).exists():
+        for key, path in self._named().items():
+            if NAMED[key].inputs and path is not None and not Path(path).exists():
                 raise InputError(path, "no such file; check the path")
         self.check_use()
 
     def check_use(self) -> None:
         """Raise ConfigError for a file that is given and that no stage reads."""
         read = {each.key for name in self.all_stages for each in find_stage(name).needs}
-        for option, given, keys in (
-            ("--glossary", self.glossary, {DICTIONARY.key, CANDIDATES.key, PAIRS.key}),
-            ("--queries", self.queries, {CANDIDATES.key, PAIRS.key}),
-            ("--candidates", self.candidates, {CANDIDATES.key, PAIRS.key}),
-        ):
-            if given is not None and not keys & read:
+        for name, given in self._named().items():
+            keys = NAMED[name].inputs
+            if keys and given is not None and not keys & read:
                 readers = ", ".join(
-                    name for name in OF_ADAPT if keys & {each.key for each in find_stage(name).needs}
+                    stage for stage in OF_ADAPT if keys & {each.key for each in find_stage(stage).needs}
                 )
                 raise ConfigError(
-                    f"{option} {given}: none of the stages {', '.join(self.all_stages)} reads it; "
+                    f"--{name} {given}: none of the stages {', '.join(self.all_stages)} reads it; "
                     f"leave it out, or have one of {readers} among --stages"
                 )
 
@@ -228,9 +244,7 @@ def read_request(path: Path) -> Request:
     try:
         plain = json.loads(path.read_bytes())
         request = Request.of_plain(plain)
-        if not all(
-            isinstance(plain[key], str | None if key in MAY_LACK else str) for key in (*MAY_LACK, *NAMED)
-        ):
+        if not all(isinstance(plain[key], str | None if NAMED[key].may_lack else str) for key in NAMED):
             raise TypeError("a name that is none")
         if not all(isinstance(each, dict) for each in (request.overrides, request.of_stages)):
             raise TypeError("settings that are none")
