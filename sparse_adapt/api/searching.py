@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from sparse_adapt.collection.readers import Query, Run
     from sparse_adapt.model.sparse import SparseEncoder
 
+BEGINNING = 90  # characters of a document that are shown
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:
@@ -43,11 +45,9 @@ class Hit:
 
     @property
     def snippet(self) -> str:
-        """How the document begins, in one line."""
-        from sparse_adapt.collection.readers import Document
-        from sparse_adapt.retrieve.results import snippet
-
-        return snippet(Document(self.document_id, self.text, self.title))
+        """How the document begins, in one line: its title, and as much of its text as fits."""
+        words = " ".join((f"{self.title}: {self.text}" if self.title else self.text).split())
+        return words if len(words) <= BEGINNING else f"{words[: BEGINNING - 3].rstrip()}..."
 
 
 @dataclass(frozen=True, repr=False)
