@@ -79,11 +79,12 @@ def carry_out_stage(
     Raises ConfigError where an input is missing, and what the readers raise, before the model is loaded, and
     ModelError for one whose head is too sick to be taught.
     """
-    started, stage, model = time.monotonic(), find_stage(name), ModelFolder.of(model)
+    started, stage = time.monotonic(), find_stage(name)
     settings = stage.settings() if settings is None else settings
     files = files_of_stage(stage, model, named)
     inputs = Inputs(str(model), files)
     inputs.read(stage.reads)
+    model = ModelFolder.of(model)
     encoder = _load(stage, model, settings)
     if isinstance(encoder, SparseEncoder):
         check_head(encoder, str(model))
