@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from questions import PER_PASSAGE, Passage
 
 from sparse_adapt.model.dense import DenseEncoder
-from sparse_adapt.retrieve.search import Found
+from sparse_adapt.retrieve.search import TopDocuments
 from sparse_adapt.teachers.bm25 import Bm25
 
 FIRST = 50  # passages of a question that each of them finds
@@ -79,7 +79,7 @@ class Finder:
         first = [best for best, _ in self._by_words(questions, 1)]
         return [question.row in best for question, best in zip(questions, first, strict=True)]
 
-    def _by_words(self, questions: Sequence[Question], count: int) -> list[Found]:
+    def _by_words(self, questions: Sequence[Question], count: int) -> list[TopDocuments]:
         return self.lexical.top_k([question.text for question in questions], count)
 
     def says_same(self, question: Question, others: Sequence[Question]) -> bool:
