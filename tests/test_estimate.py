@@ -101,7 +101,7 @@ def test_many_queries_take_no_more_than_300_steps():
 
 @pytest.mark.parametrize("name", trained())
 def test_every_stage_has_an_estimate_that_grows_with_its_batches(name):
-    found = Speeds(encoding=0.1, learning=0.3, labelling=0.2)
+    found = Speeds(encoding=0.1, learning=0.3, by_dense=0.2)
     sizes = {"documents": 400, "queries": 100, "terms": 16}
     settings = (
         settings_for(name).settled(queries=100, terms=16).model_copy(update={"steps": 7, "epochs": None})
