@@ -1,5 +1,6 @@
 """New words in tokenizers: every way that was seen to go wrong, one by one, and rows of their own."""
 
+import json
 import shutil
 import time
 from pathlib import Path
@@ -171,6 +172,30 @@ def test_a_term_of_several_words_is_one_token():
         *("the", "zorvex field kit", ",", "and", "a"),
         *pieces(SparseEncoder.load(REAL), "zorvex field"),
     ]
+
+
+@pytest.mark.parametrize(
+    "family", ["bert", "mpnet", "roberta", "modernbert", "xlm-roberta", "deberta-v2-narrow"]
+)
+def test_a_phrase_is_its_token_over_any_white_space(family, tmp_path):
+    """In the tokenizer that trains, the saved one as transformers loads it, and the raw file alike."""
+    encoder, _ = extended(build(tmp_path / "m", family), "zorvex", "vexel quorn", "quorn-vexel")
+    encoder.save(tmp_path / "saved")
+    readers = (
+        lambda text: encoder.tokenizer(text)["input_ids"],
+        lambda text: AutoTokenizer.from_pretrained(tmp_path / "saved")(text)["input_ids"],
+        lambda text: Tokenizer.from_file(str(tmp_path / "saved" / "tokenizer.json")).encode(text).ids,
+    )
+    expected = readers[0]("the vexel quorn and a quorn-vexel of the zorvex")
+    new = [token.token_id for token in encoder.new_tokens]
+    assert [each for each in expected if each in new] == [new[1], new[2], new[0]]
+    for space in ("  ", "\n", "\r\n", "\t", "\u00a0", " \n\n ", "\u2009"):
+        text = f"the vexel{space}quorn and a quorn\u2011vexel of the zorvex"
+        assert [read(text) for read in readers] == [expected] * 3, repr(space)
+    again = SparseEncoder.load(tmp_path / "saved")
+    extend(again, terms("next phrase"))
+    state = json.loads(again.tokenizer.backend_tokenizer.to_str())
+    assert state["normalizer"] == json.loads(encoder.tokenizer.backend_tokenizer.to_str())["normalizer"]
 
 
 @pytest.mark.parametrize(

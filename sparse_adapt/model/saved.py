@@ -8,6 +8,7 @@ other modules (`model.layout`). Weights are safetensors only, and no code is eve
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -29,6 +30,10 @@ transformers_logging.set_verbosity_error()
 
 TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model")
 BEFORE_PIECES = ("normalizer", "pre_tokenizer")  # what is done to a text before its words are looked up
+FOLDS: list[dict[str, Any]] = [
+    {"type": "Replace", "pattern": {"Regex": r"\s{2,}|[^\S ]"}, "content": " "},
+    {"type": "Replace", "pattern": {"String": "\u2011"}, "content": "-"},
+]  # so that a phrase is its token over a line's end, and a compound over a hyphen that doesn't break
 SAME_TOKENS = (*BEFORE_PIECES, "model", "added_tokens")  # of two tokenizers that give the same tokens
 LOADING_NOTES = ("is_local", "local_files_only", "max_length", "stride", "truncation_strategy")
 
@@ -184,9 +189,28 @@ def write_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerFast, max_tokens
 def differing_part(
     one: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast, parts: Sequence[str] = BEFORE_PIECES
 ) -> str | None:
-    """The first of some parts, by their names in `tokenizer.json`, that two tokenizers have differently."""
+    """The first of some parts, by their names in `tokenizer.json`, that two tokenizers have differently.
+
+    What phrases ask of a normalizer counts for nothing: it tells an extension, not another way to read.
+    """
     states = [json.loads(each.backend_tokenizer.to_str()) for each in (one, other)]
+    for state in states:
+        state["normalizer"] = unfolded(state["normalizer"])
     return next((part for part in parts if states[0][part] != states[1][part]), None)
+
+
+def folded(normalizer: dict[str, Any] | None) -> dict[str, Any]:
+    """A normalizer, as `tokenizer.json` has it, that folds white space and hyphens before its own work."""
+    own = unfolded(normalizer)
+    return {"type": "Sequence", "normalizers": [*FOLDS, *([] if own is None else [own])]}
+
+
+def unfolded(normalizer: dict[str, Any] | None) -> dict[str, Any] | None:
+    """A normalizer without `FOLDS`."""
+    parts = [] if normalizer is None else normalizer.get("normalizers", [])
+    if parts[: len(FOLDS)] != FOLDS:
+        return normalizer
+    return parts[len(FOLDS)] if len(parts) > len(FOLDS) else None
 
 
 def check_same_tokens(

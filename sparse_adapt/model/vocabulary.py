@@ -24,11 +24,13 @@ from transformers import PreTrainedTokenizerFast
 from sparse_adapt.errors import ModelError, SparseAdaptError
 from sparse_adapt.model.encoder import Encoder, NewToken
 from sparse_adapt.model.layout import JsonObject
+from sparse_adapt.model.saved import folded
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.terms.words import SPACE_MARK
 
 ORDINARY_WORDS = 200_000
+FOLDED = re.compile(r"[\s-]")  # what a term holds that texts write in several ways
 UNSPACED = re.compile(  # Thai to Lao, Burmese, Khmer, Japanese kana, Chinese
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"
     "\U00020000-\U0003ffff]"
@@ -212,11 +214,16 @@ def entries_of(tokenizer: PreTrainedTokenizerFast, tokens: Sequence[str]) -> lis
 def with_entries(
     tokenizer: PreTrainedTokenizerFast, entries: Sequence[TokenEntry]
 ) -> PreTrainedTokenizerFast:
-    """A tokenizer like this one that finds some more tokens: those that join its vocabulary have the first ids."""
+    """A tokenizer like this one that finds some more tokens: those that join its vocabulary have the first ids.
+
+    Where one of them is a phrase or a compound, every run of white space is a space to it, and U+2011 a hyphen.
+    """
     state = _state(tokenizer)
     joins = [entry.token for entry in entries if entry.whole is None]
     if joins:
         state["model"]["vocab"].update({token: len(tokenizer) + number for number, token in enumerate(joins)})
+    if any(entry.whole is not None and FOLDED.search(entry.token) for entry in entries):
+        state["normalizer"] = folded(state["normalizer"])
     raw = Tokenizer.from_str(json.dumps(state))
     raw.add_tokens([entry.whole for entry in entries if entry.whole is not None])
     return _wrap(raw, tokenizer)
