@@ -92,6 +92,26 @@ def test_prompts_and_the_default_one(bases, tmp_path):
     )  # sentence-transformers names a document's prompt itself, and leaves it empty
 
 
+@pytest.mark.parametrize(
+    ("prompts", "default"),
+    [({"passage": "find "}, None), ({"corpus": "find "}, None), ({"ask": "find "}, "ask"), ({}, "query"),
+     ({"query": "find "}, "query"), ({"document": None, "passage": "find "}, "passage")],
+)  # fmt: skip
+def test_prompts_of_other_names_are_read_and_kept_as_sentence_transformers_does(
+    prompts, default, bases, tmp_path
+):
+    folder = written(theirs_of(bases / "bert"), tmp_path / "theirs")
+    about = folder / "config_sentence_transformers.json"
+    told = {**json.loads(about.read_text()), "prompts": prompts, "default_prompt_name": default}
+    about.write_text(json.dumps(told))
+    theirs, ours = Theirs(str(folder), device="cpu"), SparseEncoder.load(folder)
+    check_same(ours, theirs)
+    ours.save(tmp_path / "ours")
+    again = Theirs(str(tmp_path / "ours"), device="cpu")
+    assert (again.prompts, again.default_prompt_name) == (theirs.prompts, theirs.default_prompt_name)
+    check_same(SparseEncoder.load(tmp_path / "ours"), again)
+
+
 def test_a_longest_text(bases, tmp_path):
     theirs = theirs_of(bases / "bert")
     theirs.max_seq_length = 9

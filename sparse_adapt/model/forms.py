@@ -22,19 +22,15 @@ from sparse_adapt.model.head.pooling import Activation
 from sparse_adapt.model.head.pooling import activate as activate_by
 
 Side = Literal["query", "document"]  # of a search, on which a text is
+SIDES: tuple[Side, ...] = ("query", "document")
 Pooling = Literal["max", "sum"]
-
-NAMES_OF_PROMPTS: Mapping[Side, tuple[str, ...]] = {
-    "query": ("query",),
-    "document": ("document", "passage", "corpus"),  # the first of them that a model has
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
     """The form of one model; by default that of SPLADE (Formal et al. 2021, arXiv:2109.10086).
 
-    `prompts` are by their names, as in the model's folder; `default_prompt` names the one of a side that has none.
+    `prompts` are by their names, as in the model's folder; `default_prompt` names one for other programs.
     """
 
     pooling: Pooling = "max"
@@ -53,11 +49,11 @@ class Form:
         return once.expm1() if self.activation == "log1p_relu" else once
 
     def prompt(self, side: Side) -> str:
-        """What stands before a text of that side, mostly nothing."""
-        named = [name for name in NAMES_OF_PROMPTS[side] if name in self.prompts]
-        if named:
-            return self.prompts[named[0]]
-        return "" if self.default_prompt is None else self.prompts.get(self.default_prompt, "")
+        """What stands before a text of that side, mostly nothing: the prompt of that name, and no other.
+
+        sentence-transformers gives each sparse model both names, so that it never asks for another or for the default.
+        """
+        return self.prompts.get(side, "")
 
     @property
     def prompts_used(self) -> bool:

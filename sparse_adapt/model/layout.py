@@ -21,7 +21,7 @@ from sparse_adapt import __version__
 from sparse_adapt.errors import ModelError
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.model.folder import ModelSource
-from sparse_adapt.model.forms import USUAL, Form, Pooling
+from sparse_adapt.model.forms import SIDES, USUAL, Form, Pooling
 from sparse_adapt.model.head.pooling import Activation
 
 MODULES_FILE = "modules.json"
@@ -244,9 +244,9 @@ def _form(pooling: JsonObject, about: JsonObject, source: ModelSource) -> Form:
     prompts, default = about.get("prompts") or {}, about.get("default_prompt_name")
     if not isinstance(prompts, dict) or not all(isinstance(each, str | None) for each in prompts.values()):
         raise ModelError(f"{source}: its prompts are no words by their names; fetch the model again")
-    if default is not None and (not isinstance(default, str) or default not in prompts):
+    if default is not None and (not isinstance(default, str) or default not in (*prompts, *SIDES)):
         raise ModelError(f"{source}: its default prompt {default!r} is none of its prompts")
-    if not any(prompts.values()):
+    if not any(prompts.values()) and default is None:
         return Form(by, activation, entries)
     return Form(by, activation, entries, {name: prompt or "" for name, prompt in prompts.items()}, default)
 
@@ -281,7 +281,7 @@ def write_modules(folder: Path, form: Form, size: int, query_route: Mapping[str,
         folder / ABOUT_FILE,
         {
             "model_type": "SparseEncoder",
-            "prompts": {"query": "", "document": "", **form.prompts},
+            "prompts": {**dict.fromkeys(SIDES, ""), **form.prompts},
             "default_prompt_name": form.default_prompt,
             "similarity_fn_name": "dot",
             **limit,
