@@ -1,5 +1,6 @@
 """A term list is read whole or named with its place; mining finds what a domain says and the model can't."""
 
+import math
 import random
 import subprocess
 import sys
@@ -401,6 +402,21 @@ class TestMining:
         terms = {term.text: term.evidence for term in mine_terms(documents, tokenizer, top=10_000)}
         assert terms["plumgar"].gain > 1.2 * terms["tumour"].gain
         assert terms["tumour"].zipf > 3 > terms["plumgar"].zipf == 0
+
+    def test_words_that_the_model_cannot_spell_come_first(self, tokenizer):
+        """Twenty documents of Telugu, each word in all of them: 9 nats more general language than in pieces."""
+        texts = ["తెలుగు భాష చాలా అందమైనది", "మరియు మనకు ఇష్టం"]
+        documents = [Document(str(number), texts[number % 2]) for number in range(20)]
+        spelt = [word for text in texts for word in text.split() if "[UNK]" not in tokenizer.tokenize(word)]
+        mined = mine_terms(documents, tokenizer)
+        unspelt = [term for term in mined if "[UNK]" in term.evidence.pieces]
+        assert len(unspelt) == 7 - len(spelt) > 0 and mined[: len(unspelt)] == unspelt
+        total = 10 * 4 + 10 * 3
+        saved = 10 * (math.log(1e9) + math.log(10 / total))  # once in each of ten documents
+        assert unspelt[0].evidence.gain == pytest.approx(
+            saved - math.log(1e9) - math.log(total) / 2, abs=0.01
+        )
+        assert {term.category for term in unspelt} == {"jargon"}
 
     def test_top_says_how_many(self, tokenizer, ordinary):
         everything = found(ordinary, tokenizer, top=10_000)

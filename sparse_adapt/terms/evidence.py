@@ -4,7 +4,8 @@ As things stand, an occurrence of a word costs what its pieces cost in this corp
 general language where that is less: a model that has read much gains nothing from a token for "long-term",
 however often it occurs. With a token, an occurrence costs the word's own frequency here. The token itself
 costs one spelling of the word and half the logarithm of the length of the corpus, for its frequency. The
-difference is the gain (after Rissanen 1978, "Modeling by shortest data description").
+difference is the gain. A word that the tokenizer can't spell ([UNK]) costs what it costs in general language, so it
+comes before others that are as frequent (after Rissanen 1978, "Modeling by shortest data description").
 """
 
 import math
@@ -195,7 +196,7 @@ class _PieceCosts:
 
     def __init__(self, words: Words, split: _Split) -> None:
         inside = _occurrences_inside({key for key in words.by_key if parts_of(key)}, words)
-        self.ids = split.ids
+        self.ids, self.unknown = split.ids, split.tokenizer.unk_token_id
         self.alone = {key: max(0, count.occurrences - inside[key]) for key, count in words.by_key.items()}
         self.counts: Counter[int] = Counter()
         for key, occurrences in self.alone.items():
@@ -204,7 +205,9 @@ class _PieceCosts:
         self.total = sum(self.counts.values())
 
     def of(self, key: str) -> float:
-        """Nats for one occurrence of a word."""
+        """Nats for one occurrence of a word; without end for one that no pieces spell."""
+        if self.unknown in self.ids[key]:
+            return math.inf
         own = Counter(self.ids[key])
         elsewhere = (self.counts[piece] - own[piece] * self.alone[key] for piece in self.ids[key])
         return sum(math.log(self.total / max(1, occurrences)) for occurrences in elsewhere)

@@ -108,7 +108,7 @@ def paying(terms: Sequence[Term], share: float = SHARE, few: int = FEW) -> tuple
 def category_of(surface: str) -> str:
     """Which kind of word this is by its looks: acronyms, identifiers, hyphenated or jargon."""
     capitals, digits = sum(map(str.isupper, surface)), sum(map(str.isdigit, surface))
-    if "_" in surface or "." in surface or not surface[-1].isalnum():
+    if "_" in surface or "." in surface or surface[-1] in "+#":
         return "identifiers"
     if "-" in surface:
         return "hyphenated"
