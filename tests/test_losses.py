@@ -198,11 +198,11 @@ def test_scores_by_hand():
 def test_scale_by_hand():
     scale = losses.Scale.between([-8.0, 10.0], [2.0, 11.0])  # spreads 9 and 4.5, means 1 and 6.5
     assert scale == pytest.approx((0.5, 6.0))
-    assert_close(losses.scaled(tensor([-8.0, 10.0, 1.0]), scale), tensor([2.0, 11.0, 6.5]))
+    assert_close(losses.rescaled(tensor([-8.0, 10.0, 1.0]), scale), tensor([2.0, 11.0, 6.5]))
 
 
 def test_calibrated_scores_are_never_negative():
-    assert_close(losses.scaled(tensor([-20.0, 0.0]), losses.Scale(0.5, 6.0)), tensor([0.0, 6.0]))
+    assert_close(losses.rescaled(tensor([-20.0, 0.0]), losses.Scale(0.5, 6.0)), tensor([0.0, 6.0]))
 
 
 @settings(max_examples=50, deadline=None)
@@ -219,7 +219,7 @@ def test_calibration_gives_the_teacher_the_students_mean_and_spread(teacher, see
 
 def test_a_teacher_without_an_opinion_maps_to_the_students_mean():
     scale = losses.Scale.between([8.3, 8.3, 8.3], [1.0, 2.0, 6.0])
-    assert_close(losses.scaled(tensor([8.3]), scale), tensor([3.0]))
+    assert_close(losses.rescaled(tensor([8.3]), scale), tensor([3.0]))
 
 
 # -- sparsity ------------------------------------------------------------------------------------

@@ -140,7 +140,7 @@ def kd(read: Scores) -> Tensor:
     found = read.compared
     how, wanted = found.comparison, found.teacher
     if how.scale is not None:
-        wanted = losses.scaled(wanted, how.scale)
+        wanted = losses.rescaled(wanted, how.scale)
     if how.kd == "kl":
         return losses.kl(found.student, wanted, found.present, how.temperature)
     return losses.KD[how.kd](found.student, wanted, found.present)

@@ -39,7 +39,7 @@ def scores(queries: Tensor, documents: Tensor) -> Tensor:
         return queries.float() @ documents.float().T
 
 
-def scaled(teacher: Tensor, scale: Scale) -> Tensor:
+def rescaled(teacher: Tensor, scale: Scale) -> Tensor:
     """Teacher scores on the student's scale, nothing below zero.
 
     A SPLADE score is never negative, so a teacher's -8 would leave a squared error that no training removes.
