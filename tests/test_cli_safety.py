@@ -13,7 +13,7 @@ from conftest import refused
 from rich.text import Text
 
 import sparse_adapt as sa
-from sparse_adapt.errors import InputError
+from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.report.messages import SafeConsole
 
 CLIPBOARD = "\x1b]52;c;cm0gLXJmIH4K\x07"
@@ -113,7 +113,7 @@ def test_words_that_are_no_unicode_are_refused(sparse_adapt, tiny_model, corpus,
     with pytest.raises(InputError, match="isn't Unicode"):
         sa.search(str(tiny_model), ["a backup"], ["a\ud800b"], device="cpu")
     for call in (sa.explain, sa.diagnose):
-        with pytest.raises(InputError, match="isn't Unicode"):
+        with pytest.raises(ConfigError, match="holds signs that no name has"):
             call(str(tiny_model), "a\ud800b", ["a backup"], device="cpu")
     (tmp_path / "terms.json").write_text('{"x": ["a\\ud800b"]}')
     said = refused(

@@ -177,7 +177,7 @@ def test_json_holds_everything(tiny, twelve_documents):
     content = json.loads(json.dumps(report.to_dict(), allow_nan=False))
     assert list(content) == [
         "term", "state", "vocabulary", "document_id", "text", "logits", "weights", "ranking", "corpus",
-        "next_steps",
+        "next_steps", "glossary",
     ]  # fmt: skip
     assert len(content["logits"][0]["positions"]) == len(report.logits[0].positions)
     assert (
