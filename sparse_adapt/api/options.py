@@ -175,7 +175,7 @@ class Declared(NamedTuple):
         if not isinstance(value, kind) or (isinstance(value, bool) and self.kind is not bool):
             raise ConfigError(f"{called} should be {word} (found: {reprlib.repr(value)})")
         if isinstance(value, str | Path) and not _is_writable(str(value)):
-            raise ConfigError(f"{called} {str(value)!r} holds signs that no name has; check how it was read")
+            raise ConfigError(f"{called} {str(value)!r} isn't Unicode; check how it was read")
         if option.choices and value not in option.choices:
             raise ConfigError(unknown(called, str(value), option.choices))
         if isinstance(value, int | float) and not isinstance(value, bool):
