@@ -195,3 +195,16 @@ def test_the_learning_rate_falls_from_the_first_step():
 def test_what_only_distill_can_be_told_is_refused():
     with pytest.raises(ConfigError, match="published: unknown key 'penalised'"):
         settings_for("published", overrides={"penalised": "frequent"})
+
+
+@pytest.mark.parametrize(
+    ("stages", "expected"),
+    [
+        (("joint", "contrast"), {"batch_size": 128, "learning_rate": 5e-4, "weight_decay": 0.01, "ramp": 0.06,
+                                 "longest": 256}),
+        (("triplets", "labelled"), {"batch_size": 512, "learning_rate": 5e-5}),
+    ],
+)  # fmt: skip
+def test_batches_and_rates_of_the_other_recipes(stages, expected):
+    for stage in stages:
+        assert settings_for(stage, "published").model_dump().items() >= expected.items()

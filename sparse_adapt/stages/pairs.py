@@ -361,7 +361,22 @@ def build(name: str, encoder: "EitherEncoder", inputs: Inputs, settings: Contras
     return Pairing(name, encoder, inputs[PAIRS], documents, settings, before)
 
 
-JOINT = Stage("joint", Joint, (PAIRS, CORPUS), partial(build, "joint"), refuses=("table",), texts=1.1)
-CONTRAST = Stage(
-    "contrast", Contrast, (PAIRS, CORPUS), partial(build, "contrast"), refuses=("table",), texts=1.1
+PUBLISHED = {
+    "batch_size": 128,
+    "learning_rate": 5e-4,
+    "weight_decay": 0.01,
+    "ramp": 0.06,
+    "longest": 256,
+}  # of MOSAIC, whose texts are cut at 64 to 256 tokens
+JOINT, CONTRAST = (
+    Stage(
+        name,
+        kind,
+        (PAIRS, CORPUS),
+        partial(build, name),
+        refuses=("table",),
+        presets={"published": PUBLISHED},
+        texts=1.1,
+    )
+    for name, kind in (("joint", Joint), ("contrast", Contrast))
 )

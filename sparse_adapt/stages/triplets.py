@@ -71,7 +71,8 @@ class Triplets(Training):
 
 
 # As published a text's own contradiction has no weight in the first stage, and the whole of it in the second.
-PUBLISHED = {"triplets": {"own": 0.0}, "labelled": {"own": 1.0}}
+OF_BOTH = {"batch_size": 512, "learning_rate": 5e-5}
+PUBLISHED = {"triplets": {"own": 0.0, **OF_BOTH}, "labelled": {"own": 1.0, **OF_BOTH}}
 
 
 @dataclass(frozen=True, slots=True)
