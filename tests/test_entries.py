@@ -71,7 +71,7 @@ def test_what_refers_to_another_is_a_form_of_it(keys):
         ([("a b", "See nothing here")], "1 entries refer to what the glossary doesn't hold: a b"),
         (
             [("access list (AL)", "One."), ("AL", "Audit log. Two.")],
-            "1 acronyms stand for several entries, each of which is taught: AL",
+            "1 with an acronym of several entries, each of which is taught: AL",
         ),
     ],
 )

@@ -252,7 +252,7 @@ def _claimed_twice(entries: Iterable[Entry]) -> Iterator[str]:
             claims.setdefault(entry.acronym.casefold(), []).append(entry.acronym)
     several = [names[0] for names in claims.values() if len(names) > 1]
     if several:
-        yield f"{len(several):,} acronyms stand for several entries, each of which is taught: {listed(several)}"
+        yield f"{len(several):,} with an acronym of several entries, each of which is taught: {listed(several)}"
 
 
 def listed(names: Sequence[str], shown: int = 5) -> str:
