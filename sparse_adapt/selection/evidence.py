@@ -4,12 +4,14 @@
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sparse_adapt.retrieve.evaluate import ModelResult
 from sparse_adapt.retrieve.significance import Values, interval
+
+if TYPE_CHECKING:
+    from sparse_adapt.retrieve.evaluate import ModelResult  # whose measures take long to load
 
 FEWEST = 16  # queries of a kind that speak for themselves
 ONE_SIDED = 1.645  # standard errors beyond which 1 chance in 20 lies
@@ -74,7 +76,7 @@ def by_error(kind: str, model: Values, base: Values) -> Evidence:
     return Evidence(kind, len(gaps), before, after, after - before - error, after - before + error)
 
 
-def by_kind(kind: Kind, model: ModelResult, base: ModelResult) -> list[Evidence]:
+def by_kind(kind: Kind, model: "ModelResult", base: "ModelResult") -> list[Evidence]:
     """A row for all queries, and one for each kind of which there are enough, where there are several."""
     ours, theirs = (result.values[kind.measure] for result in (model, base))
     kinds = np.array([query.kind or "" for query in model.queries])
