@@ -1,4 +1,4 @@
-"""The general questions that come with the package: those that measure, and those that teach."""
+"""The general questions that come with the package, and the background passages that stages learn from."""
 
 import re
 from collections import Counter
@@ -11,8 +11,8 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.retrieve.evaluate import Collection
 from sparse_adapt.selection.general import asked_rows, general_table, question_word, told_general
 from sparse_adapt.selection.questions import cautions, general_collection
-from sparse_adapt.synthetic.background import background_pairs
-from sparse_adapt.synthetic.general import DATA, general_measure, general_pairs
+from sparse_adapt.synthetic.background import DATA, background_pairs
+from sparse_adapt.synthetic.general import general_measure
 
 # -- the files ------------------------------------------------------------------------------------
 
@@ -28,17 +28,10 @@ def test_thousands_of_questions_of_three_kinds_measure_over_more_passages():
     assert all(len(judged) == 1 and judged.keys() <= names for judged in judgements.values())
 
 
-def test_thousands_of_pairs_teach():
-    pairs = general_pairs()
-    assert 6_000 <= len(pairs) <= 10_000
-    assert all(passage.document_id == question.query_id for passage, question in pairs)
-    kinds = Counter(question.kind for _, question in pairs)
-    assert set(kinds) == {"forum", "wiki", "search", "selqa", "sentence"} and min(kinds.values()) >= 100
-
-
 def test_background_passages_are_short_with_a_question_each():
     pairs = background_pairs()
     assert 2_000 < len(pairs) < 3_000
+    assert all(passage.document_id == question.query_id for passage, question in pairs)
     assert len({question.text for _, question in pairs}) == len(pairs)
     lengths = [len(passage.text.split()) for passage, _ in pairs]
     assert min(lengths) >= 12 and max(lengths) <= 110
@@ -46,7 +39,7 @@ def test_background_passages_are_short_with_a_question_each():
 
 def test_nothing_that_measures_also_teaches():
     documents, questions, _ = general_measure()
-    passages, asked = zip(*general_pairs(), *background_pairs(), strict=True)
+    passages, asked = zip(*background_pairs(), strict=True)
     assert not {_plain(each.text) for each in questions} & {_plain(each.text) for each in asked}
     measured = set().union(*(_tens(each.text) for each in documents))
     assert not any(_tens(each.text) & measured for each in passages)
@@ -64,7 +57,7 @@ def _tens(text):
 
 def test_both_files_stay_small():
     assert len((DATA / "general_measure.jsonl.xz").read_bytes()) <= 4 * 2**20
-    assert len((DATA / "general_teach.jsonl.xz").read_bytes()) <= 3 * 2**20
+    assert len((DATA / "background.jsonl.xz").read_bytes()) <= 3 * 2**20
 
 
 # -- what is asked --------------------------------------------------------------------------------
@@ -145,7 +138,7 @@ def own(passage="A text of mine.", question="what is mine"):
 
 
 def test_what_lessens_a_collection_of_ones_own_is_said():
-    passage, question = general_pairs()[0]
+    passage, question = background_pairs()[0]
     (shared,) = cautions(own(f" {passage.text.upper()}", question.text), 0.5)
     assert shared.startswith("1 of 1 questions and 1 of 2 passages are among those that teach")
     (easy,) = cautions(own(), 0.93)
@@ -156,7 +149,7 @@ def test_what_lessens_a_collection_of_ones_own_is_said():
 def test_evaluate_says_what_a_collection_of_ones_own_shares(
     tmp_path, tiny_model, zorvex_collection, sparse_adapt
 ):
-    passage, question = general_pairs()[0]
+    passage, question = background_pairs()[0]
     write_documents(tmp_path / "corpus.jsonl", [Document("a", passage.text), Document("b", "Another.")])
     write_queries(tmp_path / "queries.jsonl", [Query("q", question.text, "mine")])
     write_judgements(tmp_path / "qrels" / "test.tsv", {"q": {"a": 1}})

@@ -8,7 +8,7 @@ import numpy as np
 from sparse_adapt.collection.lines import say_taken
 from sparse_adapt.retrieve.evaluate import Collection, read_collection
 from sparse_adapt.synthetic.background import background_pairs
-from sparse_adapt.synthetic.general import general_measure, general_pairs
+from sparse_adapt.synthetic.general import general_measure
 
 PACKAGED = "general"  # names the questions that come with the package
 MOST = 10_000  # questions that are asked at the most: all of the package's
@@ -55,9 +55,8 @@ def say_cautions(source: str, collection: Collection, base: float | None) -> Non
 
 def cautions(collection: Collection, base: float | None) -> Iterator[str]:
     """That it shares texts with what teaches, and that its questions are too easy to show a loss."""
-    taught = (*general_pairs(), *background_pairs())
     taught_passages, taught_questions = (
-        {_plain(each.text) for each in side} for side in zip(*taught, strict=True)
+        {_plain(each.text) for each in side} for side in zip(*background_pairs(), strict=True)
     )
     questions = sum(_plain(each.text) in taught_questions for each in collection.queries)
     passages = sum(_plain(each.text) in taught_passages for each in collection.documents)

@@ -10,9 +10,10 @@ background texts are words of general language as often as people use them, in a
 
 import json
 import lzma
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from sparse_adapt.model.health import Head
     from sparse_adapt.model.sparse import SparseEncoder
 
-DATA = files("sparse_adapt.synthetic") / "data" / "background.jsonl.xz"
+DATA = files("sparse_adapt.synthetic") / "data"
 SEED = 0  # of texts that are the same in every stage
 WINDOW = (4, 17)  # words of a window, least and one more than the most
 TEXTS = 4_000  # as many as a stage takes
@@ -40,12 +41,17 @@ def background_pairs() -> tuple[tuple[Document, Query], ...]:
 
     Read once a process. Sources: Wikipedia; Central Intelligence Agency, The World Factbook; Miller 1995, WordNet.
     """
-    with DATA.open("rb") as packed, lzma.LZMAFile(packed) as lines:
-        rows = [(f"general-{number}", json.loads(line)) for number, line in enumerate(lines)]
+    rows = ((f"general-{number}", row) for number, row in enumerate(packed_rows("background.jsonl.xz")))
     return tuple(
         (Document(name, row["text"], row.get("title", "")), Query(name, row["question"], "general"))
         for name, row in rows
     )
+
+
+def packed_rows(name: str) -> Iterator[dict[str, Any]]:
+    """The rows of a file that comes with the package."""
+    with (DATA / name).open("rb") as packed, lzma.LZMAFile(packed) as lines:
+        yield from map(json.loads, lines)
 
 
 def synthetic(count: int, seed: int) -> list[str]:

@@ -1,20 +1,15 @@
 """General questions that come with the package: questions of people, each with a passage that answers it.
 
 `data/general_measure.jsonl.xz` measures what a model knows: questions of three kinds (forum, wiki, search) over
-passages of which most are hard negatives. `data/general_teach.jsonl.xz` teaches: a passage a line with one question.
-Nothing that measures also teaches. `data/README.md` names sources, licences and the rules by which both were chosen.
+passages of which most are hard negatives. No stage learns from them. `data/README.md` names sources, licences and the
+rules by which they were chosen.
 """
 
-import json
-import lzma
-from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 from sparse_adapt.collection.readers import Document, Judgements, Query
-
-DATA = files("sparse_adapt.synthetic") / "data"
+from sparse_adapt.synthetic.background import packed_rows
 
 
 class GeneralMeasure(NamedTuple):
@@ -26,28 +21,13 @@ class GeneralMeasure(NamedTuple):
 
 
 @cache
-def general_pairs() -> tuple[tuple[Document, Query], ...]:
-    """The passages that teach, each beside the question that it answers; both carry one id. Read once a process."""
-    return tuple((_passage(row), question) for row in _rows("teach") for question in _questions(row))
-
-
-@cache
 def general_measure() -> GeneralMeasure:
     """The passages and questions that measure; a question's kind says where people asked it. Read once a process."""
-    rows = list(_rows("measure"))
+    rows = list(packed_rows("general_measure.jsonl.xz"))
     asked = {row["id"]: _questions(row) for row in rows}
     questions = tuple(question for found in asked.values() for question in found)
     judged: Judgements = {question.query_id: {name: 1} for name, found in asked.items() for question in found}
-    return GeneralMeasure(tuple(map(_passage, rows)), questions, judged)
-
-
-def _rows(name: str) -> Iterator[dict[str, Any]]:
-    with (DATA / f"general_{name}.jsonl.xz").open("rb") as packed, lzma.LZMAFile(packed) as lines:
-        yield from map(json.loads, lines)
-
-
-def _passage(row: dict[str, Any]) -> Document:
-    return Document(row["id"], row["text"], row.get("title", ""))
+    return GeneralMeasure(tuple(Document(row["id"], row["text"]) for row in rows), questions, judged)
 
 
 def _questions(row: dict[str, Any]) -> list[Query]:

@@ -1,4 +1,4 @@
-"""Make the general questions that come with the package anew: those that measure, and those that teach.
+"""Make the general questions that come with the package anew.
 
     python tools/general FOLDER [VECTORS]
 
@@ -12,37 +12,29 @@ import json
 import lzma
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
 import choosing
 from finding import Finder
 from questions import Passage, read
 
-DATA = Path(__file__).resolve().parents[2] / "sparse_adapt" / "synthetic" / "data"
+OUT = Path(__file__).resolve().parents[2] / "sparse_adapt" / "synthetic" / "data" / "general_measure.jsonl.xz"
 
 
 def main(folder: Path, vectors: Path | None = None) -> None:
-    """Write both files, and say how many questions and passages of each kind they hold."""
-    finder = Finder(read(folder), vectors)
-    measured, asked = choosing.measure(finder)
-    _write("general_measure.jsonl.xz", measured)
-    _write("general_teach.jsonl.xz", choosing.teach(finder, measured, asked))
-
-
-def _write(name: str, passages: Sequence[Passage]) -> None:
+    """Write the file, and say how many questions and passages of each kind it holds."""
+    passages = choosing.measure(Finder(read(folder), vectors))
     lines = [json.dumps(_row(passage), ensure_ascii=False) for passage in passages]
     packed = lzma.compress(("\n".join(lines) + "\n").encode(), preset=9 | lzma.PRESET_EXTREME)
-    (DATA / name).write_bytes(packed)
+    OUT.write_bytes(packed)
     questions = Counter(passage.kind for passage in passages for _ in passage.questions)
     told = f"{questions.total():,} questions {dict(questions)}; {len(passages):,} passages "
     told += f"{dict(Counter(passage.kind for passage in passages))}; {len(packed):,} bytes"
-    sys.stderr.write(f"{name}: {told}\n")
+    sys.stderr.write(f"{OUT}: {told}\n")
 
 
 def _row(passage: Passage) -> dict[str, object]:
-    titled = {"title": passage.title} if passage.title else {}
-    return {"id": passage.name, **titled, "text": passage.text, "questions": list(passage.questions)}
+    return {"id": passage.name, "text": passage.text, "questions": list(passage.questions)}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Which questions measure what a model knows, and which teach it: no article, passage or question does both."""
+"""Which questions measure what a model knows, and over which passages."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -13,12 +13,11 @@ ASKED = {"forum": 1_400, "wiki": 750, "search": 420}  # questions of the measure
 HARDER = {"wiki": 0.6, "search": 0.6}  # share of a kind's questions whose passage BM25 doesn't put first
 POOL = 8_400  # passages among which they are asked
 STANDS_ALONE = 10  # place that the dense model gives to the passage of a question of the measure, at most
-TEACHES = 1  # the same of a question that teaches
 MEASURES_OF_FOUR = 3  # of four articles, so many are the measure's
 
 
-def measure(finder: Finder) -> tuple[list[Passage], list[Question]]:
-    """The measure's passages with the questions that are asked of them, and these questions."""
+def measure(finder: Finder) -> list[Passage]:
+    """The measure's passages with the questions that are asked of them."""
     asked = [question for kind, count in ASKED.items() for question in _asked(finder, kind, count)]
     rows = dict.fromkeys(question.row for question in asked)
     for row in _beside(finder, asked):
@@ -28,29 +27,9 @@ def measure(finder: Finder) -> tuple[list[Passage], list[Question]]:
     texts: dict[int, list[str]] = {row: [] for row in rows}
     for question in asked:
         texts[question.row].append(question.text)
-    chosen = [
+    return [
         replace(finder.passages[row], title="", questions=tuple(texts[row])) for row in sorted(rows)
     ]  # a title would name what is asked
-    return chosen, asked
-
-
-def teach(finder: Finder, measured: Sequence[Passage], asked: Sequence[Question]) -> list[Passage]:
-    """Passages that nothing of the measure stands in, each with the one question that it answers best."""
-    names = {passage.name for passage in measured}
-    inside = [row for row, passage in enumerate(finder.passages) if passage.name in names]
-    said = set().union(*(spans(passage.text) for passage in measured))
-    rest = [
-        row
-        for row, passage in enumerate(finder.passages)
-        if passage.name not in names and _teaches(passage) and not spans(passage.text) & said
-    ]
-    same = dict(zip(rest, finder.same_passages(rest, inside), strict=True))
-    best: dict[int, Question] = {}
-    for question in sorted(finder.questions, key=lambda question: drawn(question.key)):
-        apart = question.row in same and not same[question.row] and question.place <= TEACHES
-        if apart and question.row not in best and not finder.says_same(question, asked):
-            best[question.row] = question
-    return [replace(finder.passages[row], questions=(best[row].text,)) for row in sorted(best)]
 
 
 def _asked(finder: Finder, kind: str, count: int) -> list[Question]:
@@ -89,16 +68,8 @@ def _beside(finder: Finder, asked: Sequence[Question]) -> Iterator[int]:
 
 def _measures(passage: Passage) -> bool:
     """Whether a passage may stand in the measure: its article does, and no background text says the same."""
-    return _of_measure(passage) is not False and not spans(passage.text) & _background()
-
-
-def _teaches(passage: Passage) -> bool:
-    return not _of_measure(passage)
-
-
-def _of_measure(passage: Passage) -> bool | None:
-    """Whether a passage's article is the measure's; None for one of no article, which may stand on either side."""
-    return drawn(passage.title.lower(), 4) < MEASURES_OF_FOUR if passage.title else None
+    article = not passage.title or drawn(passage.title.lower(), 4) < MEASURES_OF_FOUR
+    return article and not spans(passage.text) & _background()
 
 
 @cache

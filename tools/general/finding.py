@@ -17,7 +17,7 @@ from sparse_adapt.teachers.bm25 import Bm25
 
 FIRST = 50  # passages of a question that each of them finds
 AT_ONCE = 512  # questions
-SAME_QUESTION, SAME_PASSAGE = 0.85, 0.95  # cosines from which on two texts say the same
+SAME_QUESTION = 0.85  # cosine from which on two questions say the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +81,3 @@ class Finder:
 
     def _by_words(self, questions: Sequence[Question], count: int) -> list[TopDocuments]:
         return self.lexical.top_k([question.text for question in questions], count)
-
-    def says_same(self, question: Question, others: Sequence[Question]) -> bool:
-        """Whether one of the other questions says the same."""
-        rows = [self.rows[other] for other in others]
-        return bool((self.asked[rows] @ self.asked[self.rows[question]]).max() >= SAME_QUESTION)
-
-    def same_passages(self, rows: Sequence[int], others: Sequence[int]) -> NDArray[np.bool_]:
-        """Which passages say what one of the others says: (rows,)."""
-        nearest = [(self.read[others] @ self.read[row]).max() for row in rows]
-        return np.array(nearest) >= SAME_PASSAGE

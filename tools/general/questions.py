@@ -8,7 +8,10 @@ from pathlib import Path
 
 SEED = 57
 WORDS = range(8, 201)  # of a passage
-SPAN, WORD = 10, re.compile(r"\w+")  # words in a row that no two passages share which measure and teach
+SPAN, WORD = (
+    10,
+    re.compile(r"\w+"),
+)  # words in a row that no passage of the measure shares with one that teaches
 PER_PASSAGE = {
     "forum": 1,
     "wiki": 2,
