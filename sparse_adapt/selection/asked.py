@@ -37,7 +37,7 @@ from sparse_adapt.selection.evidence import (
     by_kind,
     by_resampling,
 )
-from sparse_adapt.selection.models import RANKING, Choice, Maker, keep
+from sparse_adapt.selection.models import RANKING, Choice, Maker, keep, may_forget
 from sparse_adapt.selection.retention import DEPTH, background_false_activations, known_of, new_terms, say_new
 from sparse_adapt.selection.rule import BESIDE_RANKING, decide
 from sparse_adapt.synthetic.labels import Reworded, reworded
@@ -118,7 +118,7 @@ def keep_or_refuse(
     told = {**found.plain(), "best": choice.kept}
     if found.refused is not None:
         shutil.rmtree(folder)
-        choice = Choice(choice.tried, instead)
+        choice = Choice(choice.tried, 0 if may_forget(choice.tried[instead], choice.tried[0]) else instead)
         keep(choice, makers, None, folder)
     return choice, told
 
