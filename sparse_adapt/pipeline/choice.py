@@ -31,6 +31,7 @@ from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.retrieve.touched import ids_saying, write_ids
 from sparse_adapt.selection.asked import Judged, Taught, judged_evidence, keep_or_refuse
 from sparse_adapt.selection.evidence import MEANT, Evidence
+from sparse_adapt.selection.general import WORD, GeneralRow, told_general
 from sparse_adapt.selection.models import (
     RANKING,
     Maker,
@@ -230,6 +231,8 @@ def _record_of(work: Work, outcomes: Sequence[Outcome], tried: Mapping[str, Any]
     request, kept = work.request, tried["tried"][tried["kept"]]
     rows = [tried["tried"][0], kept] if tried["kept"] else [kept]
     note = f"On {tried['queries']:,} synthetic queries that were set aside; judge by queries of your own."
+    asked = [GeneralRow(**row) for row in tried["general"]]
+    general = [row._asdict() for row in asked if row.by != WORD]
     return {
         "stage": "adapt",
         "model": stamp(of_model(absolute(request.model))),
@@ -238,6 +241,7 @@ def _record_of(work: Work, outcomes: Sequence[Outcome], tried: Mapping[str, Any]
         "stages": [in_short(outcome.record) for outcome in outcomes] if tried["kept"] else [],
         "command": request.command(),
         "measures": {"rows": rows, "note": note},
+        "general": {"rows": general, "note": f"It {next(told_general(asked))}."} if asked else None,
     }
 
 

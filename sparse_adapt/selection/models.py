@@ -26,6 +26,7 @@ from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_model, evaluate_vectors
 from sparse_adapt.retrieve.significance import randomisation_test
 from sparse_adapt.selection.evidence import GENERAL, by_kind
+from sparse_adapt.selection.general import GeneralRow, asked_rows
 from sparse_adapt.selection.rule import MAY_LOSE
 
 MEASURE = "ndcg@10"
@@ -297,7 +298,16 @@ def record(choice: Choice) -> dict[str, Any]:
                 "p_value": round(randomisation_test(gaps, np.random.default_rng(0)), 5),
             }
         )
-    return {"measure": MEASURE, "queries": len(base.result.queries), "kept": choice.kept, "tried": rows}
+    told = {"measure": MEASURE, "queries": len(base.result.queries), "kept": choice.kept, "tried": rows}
+    return told | {"general": [row._asdict() for row in _general_rows(choice)]}
+
+
+def _general_rows(choice: Choice) -> list[GeneralRow]:
+    """What the kept model reaches on general questions beside the base model; nothing where that is kept."""
+    best, base = choice.best.general, choice.tried[0].general
+    if choice.kept == 0 or best is None or base is None:
+        return []
+    return asked_rows(best.queries, best.values, base.values)
 
 
 def keep(

@@ -35,19 +35,30 @@ MEASURES = (
     Column("nonzero_document", "weights a document", decimals=1),
     Column("nonzero_query", "weights a query", decimals=1),
 )
+GENERAL = (
+    Column("asked", "general questions", "text"),
+    Column("questions", "number"),
+    Column("baseline", "nDCG@10 before", decimals=3),
+    Column("model", "after", decimals=3),
+    Column("low", "change from", decimals=3, signed=True),
+    Column("high", "to", decimals=3, signed=True),
+    Column("first_baseline", "first right before", "share", decimals=1),
+    Column("first", "after", "share", decimals=1),
+)
 HERE = "PATH_OR_HUB_ID"
 
 
 class Making(NamedTuple):
     """How a model was made: from which base, by which stages (their records, the first one first), by what command.
 
-    `measures` is a table of before and after, where there is one.
+    `measures` is a table of before and after, `general` one of general questions, where there are some.
     """
 
     base: str
     stages: Sequence[Mapping[str, Any]] = ()
     command: str = ""
     measures: Table | None = None
+    general: Table | None = None
 
 
 def making_of(source: str | Path) -> Making:
@@ -73,9 +84,10 @@ def with_record(record: Mapping[str, Any]) -> Making:
 
 def _adapted(base: str, record: Mapping[str, Any], after: Sequence[Mapping[str, Any]]) -> Making:
     """How an adapted model was made, and by which stages it was taught afterwards."""
-    held = record.get("measures")
+    held, asked = record.get("measures"), record.get("general")
     measures = None if held is None else Table("", _measured(held["rows"]), held["rows"], held["note"])
-    return Making(base, [*record.get("stages", ()), *after], record.get("command", ""), measures)
+    general = None if not asked else Table("", GENERAL, asked["rows"], asked["note"])
+    return Making(base, [*record.get("stages", ()), *after], record.get("command", ""), measures, general)
 
 
 def _measured(rows: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
@@ -101,9 +113,13 @@ def card_text(folder: Path, making: Making) -> str:
     origin = origin_of(making.base) if making.base else ModelOrigin("another model", "", UNKNOWN, "")
     tokens = read_vocabulary(folder)[0]
     parts = [_header(folder, origin), _opening(origin, tokens), _added(folder, tokens), _made(making)]
-    if making.measures is not None:
-        note = f"\n{making.measures.note}\n" if making.measures.note else ""
-        parts.append(f"## Before and after\n\n{to_markdown(making.measures)}{note}")
+    for title, table in (
+        ("Before and after", making.measures),
+        ("What it keeps of general knowledge", making.general),
+    ):
+        if table is not None:
+            note = f"\n{table.note}\n" if table.note else ""
+            parts.append(f"## {title}\n\n{to_markdown(table)}{note}")
     parts += [_loading(folder), _licence(origin)]
     return "\n".join(part.rstrip("\n") + "\n" for part in parts if part)
 
