@@ -106,7 +106,7 @@ class BulkServer:
             raise Refusal(
                 400, "illegal_argument_exception", "id is too long, must be no longer than 512 bytes"
             )
-        weights = {}
+        weights, mapping = {}, self.indices[index]["mappings"]["properties"]["weights"]
         content = json.loads(source, object_pairs_hook=_no_twins)
         self.indices[index]["sources"][document_id] = content
         for name, value in content.get("weights", {}).items():
@@ -116,6 +116,12 @@ class BulkServer:
                     "illegal_argument_exception",
                     f"[sparse_vector] fields do not support dots in feature names but found [{name}]",
                 )
+            if (
+                mapping["type"] == "sparse_vector"
+                and self.kind == "opensearch"
+                and not 0 <= int(name) < 2**15
+            ):
+                raise Refusal(400, "illegal_argument_exception", f"{name} is no unsigned short of 15 bits")
             if len(name.encode()) > 32_766:
                 raise Refusal(400, "illegal_argument_exception", "immense term")
             if not np.float32(value) >= SMALLEST_NORMAL or not np.isfinite(np.float32(value)):
@@ -138,7 +144,10 @@ class BulkServer:
 
     def _search(self, index: str, body: dict[str, Any]) -> dict[str, Any]:
         if self.kind == "opensearch":
-            wanted = body["query"]["neural_sparse"]["weights"]["query_tokens"]
+            query = body["query"]["neural_sparse"]["weights"]
+            wanted, method = query["query_tokens"], query.get("method_parameters", {})
+            assert method.get("top_n", len(wanted)) == len(wanted)
+            assert method.get("k", body["size"]) == body["size"]
             heavy = [weight for weight in wanted.values() if not 0 < weight <= 64]
             if heavy:
                 raise Refusal(

@@ -43,7 +43,7 @@ def test_an_export_is_checked_in_its_engine(
     assert (status, content["kinds"]["fault"], content["queries"]) == (0, 0, 6)
 
 
-@pytest.mark.parametrize("format", ["opensearch", "elasticsearch", "vespa"])
+@pytest.mark.parametrize("format", ["opensearch", "opensearch-seismic", "elasticsearch", "vespa"])
 def test_a_server_that_is_not_there_is_one_line(
     format, sparse_adapt, vectors, tiny_model, zorvex_collection, tmp_path, monkeypatch
 ):

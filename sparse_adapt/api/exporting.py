@@ -120,7 +120,8 @@ def export(
         Option("Largest whole number of a weight, to which larger ones are cut: 255 fits into 8 bits."),
     ] = None,
     texts: Annotated[
-        "bool | DocumentsGiven", Option("Write titles and texts too (opensearch, elasticsearch).", "--text")
+        "bool | DocumentsGiven",
+        Option("Write titles and texts too (OpenSearch, Elasticsearch).", "--text"),
     ] = False,
     device: Device = "auto",
     overwrite: Overwrite = False,
@@ -135,8 +136,8 @@ def export(
     format: one of the names that `sparse-adapt export --help` lists, such as `opensearch`, `anserini` or `qdrant`.
     corpus: a place, documents in memory, or the folder that `sparse-adapt encode` wrote, which needs no model; None for
     formats that hold the encoder alone. `scale` and `largest`: of engines that keep whole impacts, weight x scale,
-    rounded, at most `largest`. `texts`: whether title and text of each document are stored too, for opensearch and
-    elasticsearch; beside vectors, the documents that have them. With `resume`, an export that was stopped goes on.
+    rounded, at most `largest`. `texts`: whether title and text of each document are stored too, for OpenSearch and
+    Elasticsearch; beside vectors, the documents that have them. With `resume`, an export that was stopped goes on.
     Raises ConfigError for what the format can't take, MissingExtraError without a package that it needs, OutputError
     for a place that is taken.
 

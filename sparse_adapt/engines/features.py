@@ -1,4 +1,4 @@
-"""OpenSearch and Elasticsearch, which both keep weights in Lucene's feature fields: what the two have in common.
+"""OpenSearch and Elasticsearch, which both keep weights in Lucene's feature fields: what they have in common.
 
     FOLDER/documents/part-00000.ndjson    what `_bulk` takes: {"index": {"_id": ...}} and {"weights": {name: weight}},
                                           with "title" and "text" beside the weights where they are asked for
@@ -76,11 +76,12 @@ class Server(NamedTuple):
 
 @dataclass(frozen=True)
 class FeatureFields:
-    """One of the two engines, and all in which it differs from the other.
+    """One of these engines, and all in which it differs from the others.
 
     `name`: its row in `formats.ENGINES`. `mapping`: of the field of weights. `search_body`: the search for a dot
     product, with the power of two by which scores are to be divided. `token_name`: what it calls a token. `server`: the
-    server at a URL.
+    server at a URL. `names_in`: what an export calls its V tokens, for an engine that doesn't go by `token_name` alone;
+    tokens without a name are in no document.
     """
 
     name: str
@@ -89,10 +90,14 @@ class FeatureFields:
     search_body: Callable[[Mapping[str, float], int], tuple[dict[str, Any], float]]
     token_name: Callable[[str], str]
     server: Callable[[str], Server]
+    names_in: Callable[[ExportFolder], list[str]] | None = None
 
     def layout(self, source: ExportSource) -> ExportLayout:
         """The files of an export: bulk requests. Raises InputError for a token that is longer than the engine takes."""
-        names = self.names(source.vectors.tokens)
+        return self.layout_by(self.names(source.vectors.tokens), source)
+
+    def layout_by(self, names: Sequence[str], source: ExportSource) -> ExportLayout:
+        """The files of an export that calls its V tokens so."""
         keys = [json_string(name) for name in names]
         texts = {} if source.texts is None else {name: {"type": "text"} for name in TEXT_FIELDS}
 
@@ -103,7 +108,9 @@ class FeatureFields:
 
         def query_line(text: StoredText) -> str:
             pairs = zip(text.columns, text.weights, strict=True)
-            wanted = {names[column]: float(weight) for column, weight in pairs}
+            wanted = {names[column]: float(weight) for column, weight in pairs if names[column]}
+            if not wanted:
+                return ""
             line = {"query_id": text.text_id, "search": self.search_body(wanted, RESULTS)[0]}
             return json.dumps(line, ensure_ascii=False) + "\n"
 
@@ -123,7 +130,7 @@ class FeatureFields:
         """Shell commands that load an export and search it, and lines of Python that name what the server refuses."""
         python = (
             "from pathlib import Path\n"
-            f"from sparse_adapt.engines.{self.name} import load\n"
+            f"from sparse_adapt.engines.{self.name.replace('-', '_')} import load\n"
             f'load(Path({json.dumps(str(export.path))}), "http://localhost:9200", "documents")'
         )
         return f"{_curl_lines(export.path, 'documents')}{self._sample_lines(export, 'documents')}\n\n{python}"
@@ -228,7 +235,7 @@ class FeatureIndex(FloatEngine):
         super().__init__(export.manifest)
         self.fields, self.server, self.index, self.place = fields, server, index, place
         self.name = f"{fields.name}-{_version(fields, server, place)}"
-        self._names = fields.names(export.tokens)
+        self._names = fields.names_in(export) if fields.names_in else fields.names(export.tokens)
 
     def stored(self, documents: EncodedBatch) -> csr_matrix:
         """The documents as Lucene keeps them (rows, V): rounded to 9 significant bits."""
@@ -239,12 +246,18 @@ class FeatureIndex(FloatEngine):
         return self.in_batches(queries, QUERIES_A_REQUEST, partial(self._search, min(k, MOST_RESULTS)))
 
     def _search(self, k: int, queries: list[dict[int, float]]) -> Iterator[dict[str, float]]:
-        searches = [
-            self.fields.search_body({self._names[column]: weight for column, weight in query.items()}, k)
-            for query in queries
+        names = self._names
+        wanted = [
+            {names[token]: weight for token, weight in each.items() if names[token]} for each in queries
         ]
+        found = self._ask([each for each in wanted if each], k)
+        for each in wanted:
+            yield next(found) if each else {}
+
+    def _ask(self, queries: list[dict[str, float]], k: int) -> Iterator[dict[str, float]]:
+        searches = [self.fields.search_body(query, k) for query in queries]
         lines = [line for body, _ in searches for line in ({}, body)]
-        answers = self.server.client.msearch(body=lines, index=self.index)["responses"]
+        answers = self.server.client.msearch(body=lines, index=self.index)["responses"] if lines else ()
         for answer, (_, factor) in zip(answers, searches, strict=True):
             if "error" in answer:
                 raise OutputError(
@@ -294,7 +307,7 @@ def _version(fields: FeatureFields, server: Server, place: str) -> str:
     """The server's version. Raises OutputError where the other engine answers."""
     version = server.client.info()["version"]
     found = version.get("distribution", "elasticsearch")
-    if found != fields.name:
+    if found != fields.title.lower():
         raise OutputError(f"{place}: is {found} {version['number']}, not {fields.title}; export for {found}")
     return str(version["number"])
 

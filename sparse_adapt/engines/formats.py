@@ -73,6 +73,15 @@ ENGINES = (
         to_open=("opensearch", "opensearchpy"),
     ),
     EngineRow(
+        "opensearch-seismic",
+        "OpenSearch",
+        "bulk requests with sparse vectors, for OpenSearch's Seismic",
+        address="http://localhost:9200",
+        in_process=False,
+        keeps_texts=True,
+        to_open=("opensearch", "opensearchpy"),
+    ),
+    EngineRow(
         "elasticsearch",
         "Elasticsearch",
         "bulk requests with sparse vectors",
@@ -148,7 +157,7 @@ def check_takes(row: EngineRow, *, queries: bool, texts: bool, scaled: bool) -> 
     if queries and row.holds == "encoder":
         raise ConfigError(f"{row.name} holds an encoder and no vectors; leave out --queries")
     if texts and not row.keeps_texts:
-        keeping = " and ".join(each.name for each in ENGINES if each.keeps_texts)
+        keeping = ", ".join(each.name for each in ENGINES if each.keeps_texts)
         raise ConfigError(f"{row.name} stores no texts, as {keeping} do; leave out --text")
 
 

@@ -140,7 +140,8 @@ def write_query_file(
     """Write the queries that have an entry left into one file."""
     assert layout.query_line is not None, manifest.format
     entries = manifest.take(queries)
-    lines = [layout.query_line(text).encode() for text in stored_texts(entries) if text.columns]
+    texts = (text for text in stored_texts(entries) if text.columns)
+    lines = [line.encode() for line in map(layout.query_line, texts) if line]
     written = _write(work, layout.queries_file, b"".join(lines), len(lines))
     empty = len(entries.ids) - len(lines)
     return manifest.model_copy(

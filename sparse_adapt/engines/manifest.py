@@ -160,6 +160,8 @@ def remarks(manifest: ExportManifest) -> Iterator[str]:
     else:
         yield f"weights are stored as whole numbers: weight x {stored.scale:g}, rounded"
         smallest, largest = 0.5 / stored.scale, stored.largest / stored.scale
+    if manifest.facts.get("renumbered_tokens"):
+        yield f"tokens have other numbers than in the model: {manifest.facts['renumbered_tokens']:,} in numbers.json"
     weights = f"{manifest.entries + manifest.dropped:,} weights"
     if manifest.dropped:
         yield f"left out, because they are below {smallest:.3g}: {manifest.dropped:,} of {weights}"

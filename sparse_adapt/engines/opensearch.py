@@ -52,7 +52,7 @@ def halving(weights: Mapping[str, float]) -> float:
     return 1.0 if heaviest <= HEAVIEST_WEIGHT else 2.0 ** -math.ceil(math.log2(heaviest / HEAVIEST_WEIGHT))
 
 
-def _search_body(weights: Mapping[str, float], k: int) -> tuple[dict[str, Any], float]:
+def search_body(weights: Mapping[str, float], k: int) -> tuple[dict[str, Any], float]:
     """What `_search` takes: the k documents with the largest dot products, their ids and scores only."""
     factor = halving(weights)
     tokens = {name: weight * factor for name, weight in weights.items()}
@@ -60,14 +60,15 @@ def _search_body(weights: Mapping[str, float], k: int) -> tuple[dict[str, Any], 
     return {"size": k, "_source": False, "query": query}, factor
 
 
-def _server(url: str) -> Server:
+def connect(url: str) -> Server:
+    """OpenSearch at a URL, by its own client."""
     from opensearchpy import OpenSearch, OpenSearchException, helpers
 
     client = OpenSearch(url, timeout=SECONDS, retry_on_status=BUSY)
     return Server(client, helpers.streaming_bulk, (OpenSearchException,))
 
 
-OPENSEARCH = FeatureFields("opensearch", "OpenSearch", {"type": "rank_features"}, _search_body, str, _server)
+OPENSEARCH = FeatureFields("opensearch", "OpenSearch", {"type": "rank_features"}, search_body, str, connect)
 
 
 def layout(source: ExportSource) -> ExportLayout:

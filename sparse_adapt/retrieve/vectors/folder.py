@@ -7,6 +7,7 @@ indptr int64, indices int32, data float32) and its document ids, one JSON string
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -68,7 +69,10 @@ class EncodedBatch(NamedTuple):
 
 
 class Vectors(NamedTuple):
-    """Vectors on their way somewhere: who made them, the name of each dimension, blocks to take in turn."""
+    """Vectors on their way somewhere: who made them, the name of each dimension, blocks to take in turn.
+
+    Blocks from a folder are read anew whenever they are gone through.
+    """
 
     model: ModelStamp
     tokens: list[str]
@@ -98,7 +102,17 @@ def read_manifest(folder: Path) -> Manifest:
 def open_vectors(folder: Path) -> Vectors:
     """A finished folder of vectors, whose shards are read as they are taken."""
     manifest = read_manifest(folder)
-    return Vectors(manifest.model, read_tokens(folder, manifest.model), read_shards(folder))
+    return Vectors(manifest.model, read_tokens(folder, manifest.model), Shards(folder))
+
+
+@dataclass(frozen=True)
+class Shards:
+    """The shards of a folder, each read as it is taken."""
+
+    folder: Path
+
+    def __iter__(self) -> Iterator[EncodedBatch]:
+        return read_shards(self.folder)
 
 
 def read_shards(folder: Path) -> Iterator[EncodedBatch]:
