@@ -211,7 +211,7 @@ class Told(NoListener):
 
     def end(self, stage: str, outcome: Outcome) -> None:
         """One line a stage."""
-        self.tell(stage, outcome.said)
+        self.tell(stage, outcome.message)
 
 
 def carry_out(job: Job, asked: Asked) -> None:

@@ -23,7 +23,7 @@ from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.selection.evidence import by_error
 from sparse_adapt.synthetic.queries import Collected, QuerySettings, make_queries
 from sparse_adapt.terms.entries import Keys, read_entries
-from sparse_adapt.terms.saying import Finder
+from sparse_adapt.terms.uses import Finder
 
 DOCUMENTS, QUERIES, HELD = 1_500, 1_400, 100
 TOKENS, FIRST = 256, 10

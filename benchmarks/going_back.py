@@ -24,7 +24,7 @@ from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
-from sparse_adapt.selection.models import held_collection
+from sparse_adapt.selection.models import held_out_collection
 from sparse_adapt.stages.query_table import QueryTable, TokenWeights
 from sparse_adapt.training.loop import train
 
@@ -56,7 +56,7 @@ def measured(name: str, data: Path, run: Path, seeds: Sequence[int]) -> list[dic
         for file in ("candidates", "held")
     )
     scores = {
-        HELD: score_of(held_collection(documents, held), reader),
+        HELD: score_of(held_out_collection(documents, held), reader),
         REAL: score_of(read_collection(data / name), reader),
     }
     texts = {key: each.full_text for key, each in documents.items()}

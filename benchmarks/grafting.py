@@ -84,7 +84,7 @@ def log(run: Path) -> str:
                 losses = {key: value for key, value in row.items() if key not in ("step", "learning_rate")}
                 values = ", ".join(f"{key} {value:.3g}" for key, value in losses.items())
                 lines.append(f"{name}: step {row['step']:,}: {values}")
-        said = found.get("said") or f"{found['steps']:,} steps"
+        said = found.get("message") or f"{found['steps']:,} steps"
         lines.append(f"{name}: {said} ({found['seconds']:,.0f} s)")
     return "\n".join(lines) + "\n"
 

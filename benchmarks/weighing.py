@@ -21,7 +21,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import BASE_MODEL
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
-from sparse_adapt.selection.models import held_collection
+from sparse_adapt.selection.models import held_out_collection
 from sparse_adapt.selection.retention import known_items
 from sparse_adapt.synthetic.queries import HELD, QuerySettings, make_queries
 from sparse_adapt.teachers.candidates import gather
@@ -85,7 +85,7 @@ def synthetic(
     settings = CandidateSettings(count=21, depth=10, from_teacher=10, from_student=10)
     gathered = gather(held, collected.documents, teacher, settings)
     texts = {each.document_id: each for each in collected.documents}
-    agreed = held_collection(texts, gathered.candidates)
+    agreed = held_out_collection(texts, gathered.candidates)
     cut = [row for row, each in enumerate(collected.documents) if each != documents[row]]
     vectors = vectors.tolil()
     vectors[cut] = encode(encoder, [collected.documents[row].full_text for row in cut], "document")

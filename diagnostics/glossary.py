@@ -11,7 +11,7 @@ from sparse_adapt.report.sections import Facts, Part, TableRows
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.terms.entries import Keys
-from sparse_adapt.terms.saying import Use
+from sparse_adapt.terms.uses import Use
 
 EXPANSIONS = 10
 COLUMNS = (

@@ -16,7 +16,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import names_of
 from sparse_adapt.model.windows import cut_up
 from sparse_adapt.report.results import Result
-from sparse_adapt.report.sections import Bar, BarList, FoundDocument, Part, Prose, Section
+from sparse_adapt.report.sections import Bar, BarList, Part, Prose, RankedDocument, Section
 from sparse_adapt.report.tables import Row
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.search import top_k
@@ -201,10 +201,10 @@ def _origin(token: QueryToken | Contribution, windows: int | None = None) -> str
     return ", ".join(words)
 
 
-def found_of(match: Match) -> FoundDocument:
+def found_of(match: Match) -> RankedDocument:
     """A document of a ranking with the tokens that it shares with the query."""
     largest = match.contributions[0].contribution if match.contributions else 1.0
-    return FoundDocument(
+    return RankedDocument(
         match.document_id,
         match.title or match.snippet,
         f"{match.score:.3f}",

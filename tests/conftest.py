@@ -81,7 +81,7 @@ def few_questions() -> Iterator[None]:
         patch.setattr("sparse_adapt.selection.questions.MOST", 30)
         patch.setattr("sparse_adapt.selection.models.FORGETS", 1.0)  # so few say nothing of half a point
         patch.setattr("sparse_adapt.selection.retention.TEXTS", 20)
-        patch.setattr("sparse_adapt.selection.asked.BACKGROUND_TEXTS", 40)
+        patch.setattr("sparse_adapt.selection.comparison.BACKGROUND_TEXTS", 40)
         patch.setattr("sparse_adapt.pages.subject.BACKGROUND", 40)
         yield
 

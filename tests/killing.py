@@ -138,7 +138,7 @@ def content(folder: Path) -> State:
         assert not [*faults(folder / "whole"), *strangers(folder / "whole")]
     if (report := found.get(REPORT)) is not None:
         told = json.loads(report)
-        stages = [{**stage, "said": ""} for stage in told.get("stages", [])]
+        stages = [{**stage, "message": ""} for stage in told.get("stages", [])]
         found[REPORT] = json.dumps({**told, "stages": stages}, sort_keys=True).encode()
         del found["whole/sparse-adapt.json"]
         found |= dict.fromkeys(found.keys() & {"whole/report.html"}, b"")  # shows the report

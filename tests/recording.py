@@ -36,7 +36,7 @@ KEYS_LEFT_OUT = {
     *("version", "versions", "__version__", "transformers_version", "seconds", "written", "peak_memory"),
     *("stages", "settings"),
     # words for people
-    *("said", "command"),
+    *("message", "command"),
     # of files that are recorded themselves, or that hold names of modules
     *("sha256", "model_content_size_in_bytes", "model_content_hash_value"),
 }

@@ -18,7 +18,7 @@ from sparse_adapt.collection.readers import Document, Query, read_documents, wri
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.adapt import Stopped, adapt, said_plan
+from sparse_adapt.pipeline.adapt import Stopped, adapt, plan_sentence
 from sparse_adapt.pipeline.choice import tabulate, verdict
 from sparse_adapt.pipeline.request import WITH_WORDS, Request
 from sparse_adapt.pipeline.settings import AdaptSettings
@@ -65,7 +65,7 @@ class Heard:
         self.stages.append(stage)
 
     def end(self, stage, outcome):
-        self.steps[stage] = outcome.said
+        self.steps[stage] = outcome.message
 
     def count(self, what, total=None):
         return lambda more: None
@@ -270,10 +270,10 @@ def test_the_usual_stages_teach_a_glossary(request_, corpus):
     taught = Request(corpus=str(corpus), model=request_.model, glossary="glossary.jsonl")
     assert taught.stages == ("extend", "dictionary")
     assert taught.all_stages == ("rank", "extend", "dictionary"), "what ranks after words unlearns them"
-    assert said_plan(taught).endswith("; what the model learns of ranking is added")
-    assert "are taught by their definitions" in said_plan(taught)
+    assert plan_sentence(taught).endswith("; what the model learns of ranking is added")
+    assert "are taught by their definitions" in plan_sentence(taught)
     ranks = replace(taught, settings=AdaptSettings(stages=("rank", "preserve")))
-    assert said_plan(ranks).endswith("by queries of the glossary as well; no word gets a token")
+    assert plan_sentence(ranks).endswith("by queries of the glossary as well; no word gets a token")
     with_queries = replace(taught, queries="asked.tsv")
     assert with_queries.ranking == replace(usual, queries="asked.tsv")
     with_queries.check_use()

@@ -12,8 +12,8 @@ from sparse_adapt.synthetic.queries import SyntheticQuery
 from sparse_adapt.teachers.candidates import gather
 from sparse_adapt.teachers.settings import CandidateSettings as Settings
 from sparse_adapt.teachers.teacher import (
-    JudgedQuery,
     Ranker,
+    RerankedQuery,
     Reranker,
     Teacher,
     is_cross_encoder,
@@ -117,7 +117,7 @@ def test_a_score_that_is_no_number_is_refused_with_query_and_document(score):
 
 
 def test_a_reranker_decides_and_may_not_give_nan_either():
-    def prefers_last(query: JudgedQuery, documents):
+    def prefers_last(query: RerankedQuery, documents):
         return [
             float(document.document_id == "d3") + int(document.document_id[1:]) / 100
             for document in documents

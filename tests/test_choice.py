@@ -14,7 +14,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.retrieve.evaluate import ModelResult
 from sparse_adapt.selection import models
-from sparse_adapt.selection.asked import Taught, keep_or_refuse
+from sparse_adapt.selection.comparison import TaughtDefinitions, keep_or_refuse
 from sparse_adapt.selection.models import (
     RANKING,
     Choice,
@@ -22,7 +22,7 @@ from sparse_adapt.selection.models import (
     Tried,
     added,
     choose,
-    held_collection,
+    held_out_collection,
     keep,
     try_models,
 )
@@ -117,7 +117,9 @@ def test_ranking_alone_is_kept_where_words_cost_every_other_query(
     ]
     documents = [Document(f"d{n}", f"Zorvex number {n} and a server of the team.") for n in range(8)]
     folder = tmp_path / "kept"
-    chosen, told = keep_or_refuse(Choice(tuple(results), 2), makers, documents, Taught(), 0, folder)
+    chosen, told = keep_or_refuse(
+        Choice(tuple(results), 2), makers, documents, TaughtDefinitions(), 0, folder
+    )
     assert chosen.best.name == instead and told["best"] == 2
     assert told["refused"].startswith(
         "a gain that costs others: synthetic queries, beside ranking alone -10.0"
@@ -165,7 +167,7 @@ def test_powers_of_learnt_scales_are_tried_and_saved(tiny_model, learnt, tmp_pat
     texts = {
         f"d{number}": Document(f"d{number}", text) for number, text in enumerate(["the cat", "a dog", "we"])
     }
-    held = held_collection(texts, [Candidates("q", "a cat", tuple(texts), (3.0, 2.0, 1.0))])
+    held = held_out_collection(texts, [Candidates("q", "a cat", tuple(texts), (3.0, 2.0, 1.0))])
     learnt.save(tmp_path / "learnt")
     load = partial(SparseEncoder.load, tmp_path / "learnt")
     makers = [Maker("base", None, partial(SparseEncoder.load, tiny_model)), Maker("rank", 0.0, load)]
@@ -185,7 +187,7 @@ def test_powers_of_learnt_scales_are_tried_and_saved(tiny_model, learnt, tmp_pat
 def test_a_model_adapted_before_is_compared_with_the_scales_it_has(learnt, tmp_path):
     learnt.save(tmp_path / "learnt")
     texts = {f"d{number}": Document(f"d{number}", text) for number, text in enumerate(["the cat", "a dog"])}
-    held = held_collection(texts, [Candidates("q", "a cat", tuple(texts), (2.0, 1.0))])
+    held = held_out_collection(texts, [Candidates("q", "a cat", tuple(texts), (2.0, 1.0))])
     choice = try_models([Maker("base", None, partial(SparseEncoder.load, tmp_path / "learnt"))], held)
     assert [each.label for each in choice.tried] == ["base", "base with token scales"]
     plain, weighed = (each.result.values for each in choice.tried)
@@ -196,7 +198,7 @@ def test_models_are_chosen_by_what_the_teacher_ranks_high():
     names = tuple(f"d{number}" for number in range(12))
     entry = Candidates("q", "who", names, tuple(float(number) for number in range(12)))
     documents = {name: Document(name, "text") for name in (*names, "other")}
-    held = held_collection(documents, [entry])
+    held = held_out_collection(documents, [entry])
     assert [document.document_id for document in held.documents] == list(names)
     assert held.judgements["q"] == {f"d{11 - place}": 10 - place for place in range(10)}
 

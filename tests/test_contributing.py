@@ -62,7 +62,7 @@ def test_a_stage_is_added(added, tmp_path, monkeypatch, tiny_model, zorvex_colle
     settings = settings_for("quiet", overrides={"steps": 5, "train": "all"})
     done = carry_out_stage("quiet", str(tmp_path / "extended"), {}, Place(tmp_path / "quiet"), settings)
     assert done.record["stage"] == "quiet"
-    assert "false_activations" in done.said
+    assert "false_activations" in done.message
 
 
 def test_an_engine_is_added(added, tmp_path, monkeypatch):
@@ -94,7 +94,7 @@ def test_a_loss_term_is_added(added, tmp_path, tiny_model, zorvex_collection):
     carry_out_stage("extend", str(tiny_model), {"terms": zorvex_collection}, Place(tmp_path / "extended"))
     inputs = {"corpus": zorvex_collection, "candidates": zorvex_collection}
     done = carry_out_stage("distill", str(tmp_path / "extended"), inputs, Place(tmp_path / "taught"), given)
-    assert ", length " in done.said
+    assert ", length " in done.message
 
 
 def test_the_loss_term_by_hand(added):

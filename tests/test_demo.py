@@ -283,7 +283,7 @@ def test_a_demo_goes_on_where_it_stopped(tmp_path, plan, monkeypatch):
         json.loads(strip(json.dumps(each.report["demo"]), str(each.folder), "")) for each in (whole, done)
     ]
     assert figures[0] == figures[1]
-    assert [stage["said"] for stage in done.report["stages"]] == ["done before"] * 4
+    assert [stage["message"] for stage in done.report["stages"]] == ["done before"] * 4
     assert [column["name"] for column in done.report["demo"]["columns"]] == [n for n in NAMES if n != "alone"]
     assert "alone" not in to_json(tabulate_demo(done.report))[0]
     with pytest.raises(ConfigError, match="finished without fine-tuning alone"):

@@ -11,7 +11,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.record import new_record, write_record
 from sparse_adapt.terms.entries import Entry
-from sparse_adapt.terms.saying import Use, write_uses
+from sparse_adapt.terms.uses import Use, write_uses
 
 SERVER = Entry("server", ("server", "host"), "", ("A machine that answers.",), written="Server")
 USE = Use(SERVER, "word with a token", 4)

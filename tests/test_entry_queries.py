@@ -5,7 +5,7 @@ import re
 from sparse_adapt.synthetic.entry_queries import ACRONYM, DEFINITION, TERM, entry_queries
 from sparse_adapt.synthetic.queries import HELD, TRAIN, Collected, read_synthetic_queries, write_collection
 from sparse_adapt.terms.entries import Entry
-from sparse_adapt.terms.saying import Use
+from sparse_adapt.terms.uses import Use
 
 SENSE = "An ACL is a document that defines who may what. More."
 ACL = Entry("access control list", ("access control list", "ACL"), "ACL", (SENSE,))

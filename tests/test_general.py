@@ -9,7 +9,7 @@ import pytest
 from sparse_adapt.collection.readers import Document, Query, write_documents, write_judgements, write_queries
 from sparse_adapt.errors import InputError
 from sparse_adapt.retrieve.evaluate import Collection
-from sparse_adapt.selection.general import asked_rows, general_table, question_word, told_general
+from sparse_adapt.selection.general import general_rows, general_sentences, general_table, question_word
 from sparse_adapt.selection.questions import cautions, general_collection
 from sparse_adapt.synthetic.background import DATA, background_pairs
 from sparse_adapt.synthetic.general import general_measure
@@ -93,7 +93,7 @@ THEIRS = {"ndcg@10": np.array([1.0, 1.0, 0.3]), "p@1": np.array([1.0, 1.0, 0.0])
 
 
 def test_figures_stand_for_all_for_each_kind_and_for_each_word():
-    rows = asked_rows(QUERIES, OURS, THEIRS)
+    rows = general_rows(QUERIES, OURS, THEIRS)
     assert [(row.by, row.asked, row.questions) for row in rows] == [
         ("all", "all", 3),
         ("kind", "forum", 2),
@@ -110,23 +110,23 @@ def test_figures_stand_for_all_for_each_kind_and_for_each_word():
 
 
 def test_without_a_baseline_the_interval_is_of_the_mean():
-    whole = asked_rows(QUERIES, OURS, None)[0]
+    whole = general_rows(QUERIES, OURS, None)[0]
     assert whole.baseline is None and whole.low < 0.5 < whole.high
     keys = [column.key for column in general_table([whole]).columns]
     assert keys == ["asked", "questions", "model", "low", "high", "first"]
 
 
 def test_what_is_said_is_as_much_as_may_be_lost_and_of_how_many_questions():
-    rows = asked_rows(QUERIES, OURS, THEIRS)
+    rows = general_rows(QUERIES, OURS, THEIRS)
     most = f"{-100 * rows[0].low:.1f}"
-    said, by_kind = told_general(rows)
+    said, by_kind = general_sentences(rows)
     assert said == f"loses at most {most} points of nDCG@10 on 3 general questions (forum and wiki), at 95 %"
     assert (
         by_kind
         == "nDCG@10 by kind: forum 1.000 -> 0.750; wiki 0.300 -> 0.000; first passage right 66.7% -> 33.3%"
     )
-    gained = asked_rows(QUERIES, THEIRS, OURS)
-    assert next(told_general(gained)).startswith("loses at most 0.0 points")
+    gained = general_rows(QUERIES, THEIRS, OURS)
+    assert next(general_sentences(gained)).startswith("loses at most 0.0 points")
 
 
 # -- a collection of one's own --------------------------------------------------------------------

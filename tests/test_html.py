@@ -17,10 +17,10 @@ from sparse_adapt.report.sections import (
     Facts,
     Field,
     Fold,
-    FoundDocument,
     Heat,
     Listing,
     Prose,
+    RankedDocument,
     Ranking,
     Rankings,
     Section,
@@ -57,7 +57,7 @@ def every_part(text):
     table = Table(
         text, (Column("a", text, "text"), Column("b", "b")), [{"a": text, "b": 2, "to": "#x"}], text
     )
-    found = FoundDocument(text, text, "1.0", True, [Bar(text, text, 0.5, text, True)], "#x")
+    found = RankedDocument(text, text, "1.0", True, [Bar(text, text, 0.5, text, True)], "#x")
     return [
         Prose(text, "good"),
         Listing([Prose(text, "bad")]),

@@ -87,7 +87,7 @@ def test_the_stage_leaves_the_model_as_it_is_and_others_read_the_table(
     before, after = SparseEncoder.load(tiny_model), SparseEncoder.load(tmp_path / "out")
     for name, value in before.masked_lm.state_dict().items():
         assert torch.equal(value, after.masked_lm.state_dict()[name]), name
-    assert after.query_side is not None and "3 steps" in done.said
+    assert after.query_side is not None and "3 steps" in done.message
     check_same(after, Theirs(str(tmp_path / "out"), device="cpu"))
     again = carry_out_stage("query-table", str(tmp_path / "out"), inputs, Place(tmp_path / "more"), settings)
     assert again.record["tokens_said"] == done.record["tokens_said"]  # a table that is there learns further

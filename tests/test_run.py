@@ -49,7 +49,7 @@ class Watcher:
         return progress
 
     def end(self, stage, outcome):
-        self.said.append((stage, outcome.said))
+        self.said.append((stage, outcome.message))
 
 
 @pytest.fixture(scope="module")

@@ -55,7 +55,7 @@ class Work:
         """Whether it was done now."""
         before = self.times
         done, was_before = carry_out(Step("work", self.sources, ["made", "absent"], self.do), self.folder)
-        assert (done.said, done.made) == ("made", ("made",))
+        assert (done.message, done.made) == ("made", ("made",))
         assert was_before == (self.times == before)
         return not was_before
 
@@ -180,7 +180,7 @@ def test_what_is_missing_or_killed_halfway_is_done_again(tmp_path):
     assert work.carry_out(), "its record was of what is half made anew"
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"said": 3}', b"\xff\xfe"])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"message": 3}', b"\xff\xfe"])
 def test_a_record_that_nobody_can_read_counts_as_none(tmp_path, content):
     work = Work(tmp_path, seed=1)
     work.carry_out()

@@ -63,7 +63,7 @@ def test_a_step_leaves_a_model_its_history_and_a_record(files):
     assert record["settled"] == {
         "targets": Targets.of(labelled=False).model_dump()
     }  # which QUICK leaves open
-    assert "3 steps" in outcome.said
+    assert "3 steps" in outcome.message
     trained = SparseEncoder.load(files / "warmup")
     before = SparseEncoder.load(files / "model")
     assert torch.equal(trained.output_rows[:200], before.output_rows[:200])
@@ -135,7 +135,7 @@ def test_terms_that_are_tokens_already_are_skipped_and_named_once(tiny_model, tm
     done = carry_out_stage(
         "extend", str(tiny_model), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "model")
     )
-    assert done.said.startswith(
+    assert done.message.startswith(
         "1 new tokens, 201 in all; 2 terms are tokens already and were skipped: server, database"
     )
     assert done.record["known"] == ["server", "database"]

@@ -26,7 +26,7 @@ from sparse_adapt.api.options import (
 from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.api.runs import of_run, run_folder
 from sparse_adapt.errors import InputError
-from sparse_adapt.report.progress import Bars, is_watched
+from sparse_adapt.report.progress import Bars, is_interactive
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Row
 from sparse_adapt.stages.table import OF_ADAPT
@@ -54,9 +54,9 @@ KEYS = {"glossary": "dictionary"}  # what a file of a corpus folder is called, w
 class AdaptBars(Bars):
     """Bars that also say what each step came to, and first how long it may take."""
 
-    def tell(self, step: str, said: str) -> None:
+    def tell(self, step: str, message: str) -> None:
         """What a step came to."""
-        self.say(f"{step}: {said}")
+        self.say(f"{step}: {message}")
 
     def expect(self, rows: "Sequence[Expected]") -> None:
         """How long it may take."""
@@ -252,7 +252,7 @@ def adapt(
     named |= {name: value for name, value in names.items() if value is not None}
     base = before or Request(corpus=named["corpus"], model=BASE_MODEL)
     request = replace(base, **{**named, **chosen})
-    with AdaptBars(shown=is_watched() if progress is None else progress) as bars:
+    with AdaptBars(shown=is_interactive() if progress is None else progress) as bars:
         try:
             done = carry_out(request, place, bars, until)
         except Stopped as stopped:

@@ -13,7 +13,7 @@ from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.api.runs import subject_of
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.place import Place
-from sparse_adapt.report.progress import watching
+from sparse_adapt.report.progress import progress_bars
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Row, Table
 
@@ -139,7 +139,7 @@ def calibrate(
     given = None if corpus is None else Corpus.of(corpus)
     documents = [] if given is None else list(given.read())
     asked = [] if queries is None else [query.text for query in queries_of(queries)]
-    with watching(progress) as bars:
+    with progress_bars(progress) as bars:
         advance = bars.count("documents", len(documents))
         scales = Scales.of(
             encoder, asked, documents, None if given is None else _judged(given.place), advance

@@ -30,7 +30,7 @@ from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.engines.formats import ENGINES, check_takes, find_engine, module_of, open_engine
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.place import Place
-from sparse_adapt.report.progress import watching
+from sparse_adapt.report.progress import progress_bars
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Row
 
@@ -180,7 +180,7 @@ def export(
         done = write_export(format, source, where, quantisation)
     else:
         documents = Corpus.of(corpus)
-        with watching(progress) as bars:
+        with progress_bars(progress) as bars:
             done = export_corpus(
                 format,
                 encoder,
@@ -364,7 +364,7 @@ def _encoded(
     from sparse_adapt.retrieve.vectors.shards import encode_vectors
 
     given = Corpus.of(corpus)
-    with watching(progress) as bars:
+    with progress_bars(progress) as bars:
         advance = bars.count("documents", given.count())
         encoded = encode_vectors(encoder, given.read(), model_name=name, progress=advance)
         return encoded._replace(blocks=list(encoded.blocks))

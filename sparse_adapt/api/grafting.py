@@ -12,7 +12,7 @@ from sparse_adapt.api.results import Written
 from sparse_adapt.api.runs import BASE
 from sparse_adapt.errors import ConfigError, unknown
 from sparse_adapt.files.place import Place, free
-from sparse_adapt.report.progress import is_watched
+from sparse_adapt.report.progress import is_interactive
 
 if TYPE_CHECKING:
     from sparse_adapt.api.models import Model
@@ -86,7 +86,7 @@ def graft(
     request = GraftRequest(
         corpora=tuple(map(str, corpora)), encoder=encoder, sparse=sparse, settings=chosen, of_stages=of_stages
     )
-    with AdaptBars(shown=is_watched() if progress is None else progress) as bars:
+    with AdaptBars(shown=is_interactive() if progress is None else progress) as bars:
         done = carry_out(request, place, bars)
     return load(done.model)
 

@@ -23,7 +23,7 @@ from sparse_adapt.api.options import (
 from sparse_adapt.api.results import Written
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.place import Place
-from sparse_adapt.report.progress import watching
+from sparse_adapt.report.progress import progress_bars
 
 if TYPE_CHECKING:
     from sparse_adapt.model.sparse import SparseEncoder
@@ -81,7 +81,7 @@ def encode(
     held, encoder = load_sparse(model, device, **reading)
     place_of_texts = given.place or given.table
     reads = [held.source, *([documents_at(place_of_texts)] if place_of_texts else [])]
-    with connected(workers) if engine == "ray" else nullcontext() as cluster, watching(progress) as bars:
+    with connected(workers) if engine == "ray" else nullcontext() as cluster, progress_bars(progress) as bars:
         advance = bars.count("documents", total)
         read = Reading(**reading, device=device)
         manifest = encode_corpus(
@@ -129,7 +129,7 @@ def index(
     source, place = Path(vectors), Path(out)
     is_plain = read_format(source) == "vectors"
     total = read_manifest(source).rows if is_plain else read_export_manifest(source, "anserini").documents
-    with watching(progress) as bars:
+    with progress_bars(progress) as bars:
         card = build_index(
             source,
             Place(place, overwrite),

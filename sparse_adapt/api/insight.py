@@ -26,7 +26,7 @@ from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.api.runs import Subject, subject_of
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.place import free
-from sparse_adapt.report.progress import watching
+from sparse_adapt.report.progress import progress_bars
 from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Row
 
@@ -96,7 +96,7 @@ def explain_each(
             raise InputError("query", "is empty; say what to look for")
     documents = list(Corpus.of(corpus).read())
     held, encoder = load_sparse(model, device, **reading)
-    with watching(progress) as bars:
+    with progress_bars(progress) as bars:
         vectors = held.encode_documents(documents, bars.count("documents", len(documents)))
     reports = (
         take_apart(each.text, encoder, documents, top, expansions, vectors=vectors) for each in queries
@@ -143,7 +143,7 @@ def _in_glossary(source: str, term: str, encoder: "SparseEncoder", device: str) 
     """What the glossary says of a term that the run behind a model was given; None where there is no such run."""
     from diagnostics.glossary import in_glossary
     from sparse_adapt.stages.record import extended_from, read_stage_record
-    from sparse_adapt.terms.saying import ENTRIES_FILE, read_uses
+    from sparse_adapt.terms.uses import ENTRIES_FILE, read_uses
 
     entries, record = Path(source).parent / ENTRIES_FILE, read_stage_record(source)
     if record is None or not entries.is_file():
@@ -178,7 +178,7 @@ def diagnose_model(
     documents = list(Corpus.of(corpus).read())
     held, encoder = load_sparse(model, device, **reading)
     before = None if baseline is None else load_sparse(baseline, device, **reading)[0]
-    with watching(progress) as bars:
+    with progress_bars(progress) as bars:
         vectors = held.encode_documents(documents, bars.count("documents", len(documents)))
         advance = bars.count("baseline", len(documents)) if before is not None else None
         old = None if before is None or advance is None else before.encode_documents(documents, advance)

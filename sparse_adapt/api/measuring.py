@@ -12,7 +12,7 @@ from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.api.runs import BASE
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.report.charts import differences
-from sparse_adapt.report.progress import Bars, watching
+from sparse_adapt.report.progress import Bars, progress_bars
 from sparse_adapt.report.sections import Beside, Part, Pictures, Prose, Section, TableRows
 from sparse_adapt.report.tables import Column, Row, Table, tabulate_evaluation
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from sparse_adapt.collection.given import Corpus, JudgementsGiven, QueriesGiven
     from sparse_adapt.model.kinds import EitherEncoder
-    from sparse_adapt.retrieve.evaluate import Collection as Judged
+    from sparse_adapt.retrieve.evaluate import Collection as JudgedCollection
 
 
 FIRST, SHOWN = "ndcg@10", "nDCG@10"
@@ -99,9 +99,9 @@ class Evaluation(CommandResult):
         """General questions, all, by kind and by question word, where they were asked."""
         if "retention" not in self.figures:
             return []
-        from sparse_adapt.selection.general import general_table, read_asked
+        from sparse_adapt.selection.general import general_table, read_general_rows
 
-        rows = read_asked(self.figures["retention"])
+        rows = read_general_rows(self.figures["retention"])
         return [Section("general", "", [TableRows(general_table(rows))])]
 
     def _gained(self) -> list[Part]:
@@ -217,7 +217,7 @@ def evaluate(
     title = f"{models[0].source} on {given.name}, {split}"
     asked = None if general is None else general_collection(general)
     sources, encoders = [each.source for each in models], [each.encoder for each in models]
-    with watching(progress) as bars:
+    with progress_bars(progress) as bars:
         figures = measure_models(sources, encoders, judged, asked, bars)
     if general is not None and asked is not None and general != PACKAGED:
         kept = figures["retention"][GENERAL.name]
@@ -230,8 +230,8 @@ def evaluate(
 def measure_models(
     sources: Sequence[str],
     encoders: "Sequence[EitherEncoder]",
-    judged: "Judged",
-    general: "Judged | None",
+    judged: "JudgedCollection",
+    general: "JudgedCollection | None",
     bars: Bars,
 ) -> dict[str, Any]:
     """The figures of one model, or of two of which the second is the baseline; with what they keep of `general`."""
@@ -272,7 +272,7 @@ def _in_words(row: Row, reached: float) -> Prose:
 
 def _collection(
     given: "Corpus", queries: "QueriesGiven | None", judgements: "JudgementsGiven | None", split: str
-) -> "Judged":
+) -> "JudgedCollection":
     """Documents, queries and judgements: what isn't given lies in the collection's own folder."""
     from sparse_adapt.collection.given import judgements_of, queries_of
     from sparse_adapt.retrieve.evaluate import measurable

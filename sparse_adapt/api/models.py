@@ -21,7 +21,7 @@ from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import Extension, extend
 from sparse_adapt.pipeline.run import REPORT_FILE, read_finished
-from sparse_adapt.report.progress import Progress, watching
+from sparse_adapt.report.progress import Progress, progress_bars
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.card import making_of, with_record, write_card
 from sparse_adapt.stages.record import new_record, read_stage_record, write_record
@@ -105,7 +105,7 @@ class Model:
         for number, text in enumerate(listed, start=1):
             if not isinstance(text, str):
                 raise InputError("texts", f"need to be strings (found: {type(text).__name__})", line=number)
-        with watching(progress) as bars:
+        with progress_bars(progress) as bars:
             advance = bars.count("texts", len(listed))
             if isinstance(self.encoder, SparseEncoder):
                 return encode(self.encoder, listed, side, progress=advance)

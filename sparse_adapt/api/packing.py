@@ -22,7 +22,7 @@ from sparse_adapt.api.options import (
 from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.place import Place
-from sparse_adapt.report.progress import no_progress, watching
+from sparse_adapt.report.progress import no_progress, progress_bars
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Column, Row, Table
 
@@ -274,7 +274,7 @@ def unpack(
 
     given = None if corpus is None else Corpus.of(corpus)
     plan = plan_unpacking(named, _place_of(model), remove)
-    with watching(progress) as bars:
+    with progress_bars(progress) as bars:
         advance = no_progress if given is None else bars.count("documents", given.count())
         documents = None if given is None else given.read()
         ids = write_unpacked(plan, place, documents, advance)

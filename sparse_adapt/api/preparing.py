@@ -24,7 +24,7 @@ from sparse_adapt.api.options import (
 from sparse_adapt.api.results import Written
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.place import Place, free
-from sparse_adapt.report.progress import watching
+from sparse_adapt.report.progress import progress_bars
 
 if TYPE_CHECKING:
     from sparse_adapt.api.models import ModelGiven
@@ -74,7 +74,7 @@ def queries(
     from sparse_adapt.teachers.pairs import generator as generator_of
 
     generate = None if generator is None else generator_of(generator)
-    with watching(progress) as bars:
+    with progress_bars(progress) as bars:
         documents = list(bars.counted(read_documents(corpus), "documents"))
     with output_folder(place) as work:
         said = prepare_collection(corpus, documents, settings, None, generate, work)
@@ -115,7 +115,7 @@ def candidates(
     from sparse_adapt.teachers.teacher import make_teacher
 
     documents = list(read_documents(source))
-    with watching(progress) as bars:
+    with progress_bars(progress) as bars:
         held, student = load_sparse(model, "cpu", **reading)
         whole_teacher = make_teacher(student, documents, teacher, progress_for=bars.count)
         settings = CandidateSettings(seed=seed)
@@ -165,7 +165,7 @@ def pairs(
     asked = [query for query in read_synthetic_queries(source) if query.split == TRAIN]
     documents = list(read_documents(source))
     encoder = load(reference, device, **reading).encoder
-    with watching(progress) as bars:
+    with progress_bars(progress) as bars:
         texts = [document.full_text for document in documents]
         rank = ranked_by(encoder, texts, bars.count("documents", len(texts)))
         found = consistent(asked, documents, rank, depth, bars.count("queries", len(asked)), least)

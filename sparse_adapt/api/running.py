@@ -31,7 +31,7 @@ from sparse_adapt.api.runs import BASE, BUNDLED, RUNS, latest_folder, of_run, ru
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.place import Place
 from sparse_adapt.report.messages import say
-from sparse_adapt.report.progress import watching
+from sparse_adapt.report.progress import progress_bars
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Row
 
@@ -125,7 +125,7 @@ def demo(
         say(each)
     from sparse_adapt.pipeline.demo import run_demo  # only now: what measures is slow to import
 
-    with watching(progress) as bars:
+    with progress_bars(progress) as bars:
         done = run_demo(plan, place, bars, alone=alone)
     return Demo(place.folder, done.model, corpus, done.report)
 
@@ -173,7 +173,7 @@ def run(
     from sparse_adapt.pipeline.run import run as carry_out
     from sparse_adapt.selection.rule import retention_lines
 
-    with watching(progress) as bars:
+    with progress_bars(progress) as bars:
         done = carry_out(plan, place, bars)
     wrote = [(folder, f"{len(plan.stages)} stages, the last model in {done.model}")]
     steps = [] if done.corpus is None else lines_to_measure(plan.model, done.model, done.corpus)
@@ -210,7 +210,7 @@ def report(
     check_free_file(None if target is None else Place(target, overwrite, reads=[queries]), "page")
     from sparse_adapt.pages.run import PARTS, write_run_page
 
-    with watching(progress) as bars:
+    with progress_bars(progress) as bars:
         asked = None if queries is None else str(queries)
         place = write_run_page(folder, target, asked, bars.count("parts of the page", PARTS))
     return Written(place, "a page to open in a browser")
@@ -244,6 +244,6 @@ def explore(
     named = [None if each is None else str(each) for each in (baseline, corpus)]
     places = find_places(asked, *named)
     listening = listen(port)
-    with watching(progress) as bars:
+    with progress_bars(progress) as bars:
         found = explored(places, bars.count)
     serve(found, listening, Path(saves), lambda address: say(f"open {address} (Ctrl-C ends it)"))

@@ -13,7 +13,7 @@ from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.api.runs import subject_of
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.place import Place
-from sparse_adapt.report.progress import watching
+from sparse_adapt.report.progress import progress_bars
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Column, Row, Table
 
@@ -283,7 +283,7 @@ def _ranked(
     if isinstance(corpus, str | Path) and is_index(corpus):
         return _found(queries, _in_index(encoder, asked, Path(corpus), top), texts), held.source
     documents = list(Corpus.of(corpus).read())
-    with watching(progress) as bars:
+    with progress_bars(progress) as bars:
         encoded = held.encode_documents(documents, bars.count("documents", len(documents)))
     block = [each.document_id for each in documents], encoded
     return _found(queries, _exactly(encoder, asked, [block], top), documents), held.source

@@ -11,7 +11,7 @@ from sparse_adapt.api.options import Columns, CorpusAtPlace, Model, Option, Over
 from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.files.place import Place
-from sparse_adapt.report.progress import watching
+from sparse_adapt.report.progress import progress_bars
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Column, Row, Table
 
@@ -173,7 +173,7 @@ def mine_terms(
     from sparse_adapt.terms.mining import paying
 
     given, tokenizer, criterion = Corpus.of(corpus, columns), tokenizer_of(str(model)), ""
-    with watching(progress) as bars:
+    with progress_bars(progress) as bars:
         watched = bars.counted(given.read(), "documents")
         trained = by == WORDPIECE
         best = trained_vocabulary(watched, tokenizer, top=top) if trained else mine(watched, tokenizer, top)

@@ -11,7 +11,7 @@ from sparse_adapt.collection.given import Corpus, DocumentsGiven
 from sparse_adapt.errors import ConfigError, unknown
 from sparse_adapt.files.place import Place
 from sparse_adapt.pipeline.plan import settings_for
-from sparse_adapt.report.progress import watching
+from sparse_adapt.report.progress import progress_bars
 from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.stages.table import find_stage
 
@@ -64,7 +64,7 @@ def train(
     }
     if given.get("before") is not None:
         named["before"] = load(given["before"]).source
-    with watching(progress) as bars:
+    with progress_bars(progress) as bars:
         outcome = carry_out_stage(stage, inputs.model(model), named, place, chosen, bars.begin(stage))
         bars.end(stage, outcome)
     was = model if isinstance(model, Model) else None

@@ -162,7 +162,7 @@ class Done(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    said: str
+    message: str
     seconds: float
     made: tuple[str, ...]
     made_from: dict[str, Any]
@@ -183,11 +183,11 @@ def carry_out(step: Step, folder: Path, home: Path | None = None) -> tuple[Done,
             return done, True
     path.unlink(missing_ok=True)  # so that a kill doesn't leave it beside what is half made anew
     started = time.monotonic()
-    said = step.do()
+    message = step.do()
     seconds = round(time.monotonic() - started, 1)
     made = tuple(name for name in step.makes if (folder / name).exists())
     made_from = to_record(stamps, path.parent, home or folder)
-    done = Done(said=said, seconds=seconds, made=made, made_from=made_from)
+    done = Done(message=message, seconds=seconds, made=made, made_from=made_from)
     write_json(path, done.model_dump(mode="json"))
     return done, False
 

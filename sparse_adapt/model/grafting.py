@@ -173,7 +173,7 @@ def _seen(
 
 @contextmanager
 def _watched(layer: nn.Linear) -> Iterator[list[tuple[Tensor, Tensor]]]:
-    """What goes into a layer (B, L, H) and comes out of it (B, L, S) for the while."""
+    """What goes into a layer (B, L, H) and comes out of it (B, L, S) while the block runs."""
     seen: list[tuple[Tensor, Tensor]] = []
     hook = layer.register_forward_hook(lambda _, given, made: seen.append((given[0], made)))
     try:

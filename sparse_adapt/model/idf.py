@@ -50,13 +50,13 @@ def of_mean(documents: Sequence[TokenIds], size: int, background: Shares | None 
     A word that every document says tells little of any. After Arora, Liang and Ma 2017 (SIF), who weigh word vectors
     alone; states have read their neighbours, so that here none counts nothing.
     """
-    present = said_by(documents, size)
+    present = document_frequencies(documents, size)
     share = _idf(present, len(documents), background) / np.log(len(documents) + 1)
     token_scales: TokenScales = (EVERY + (1.0 - EVERY) * share).astype(np.float32)
     return token_scales
 
 
-def said_by(texts: Sequence[TokenIds], size: int) -> NDArray[np.int64]:
+def document_frequencies(texts: Sequence[TokenIds], size: int) -> NDArray[np.int64]:
     """How many texts say each token of a vocabulary: (V), `size`."""
     return np.bincount(np.concatenate([np.unique(ids) for ids in texts]), minlength=size)
 

@@ -19,7 +19,7 @@ from transformers import PreTrainedTokenizerFast
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.model.folder import ModelSource
-from sparse_adapt.model.idf import said_by
+from sparse_adapt.model.idf import document_frequencies
 from sparse_adapt.model.layout import TABLE, TABLE_FILES, read_json
 from sparse_adapt.model.saved import check_same_tokens, read_tokenizer, write_tokenizer
 from sparse_adapt.model.tokens import TokenIds, names_of_all
@@ -72,7 +72,7 @@ class QuerySide:
         heaviest of the others; in a table of equal weights it weighs as much as they.
         """
         idf, weights = _idf(texts, len(self.weights)), self.weights.copy()
-        known = (said_by(texts, len(weights)) > 0) & (weights > 0.0)
+        known = (document_frequencies(texts, len(weights)) > 0) & (weights > 0.0)
         known[list(new)] = False
         if not known.any():
             return self
@@ -95,7 +95,7 @@ def _idf(token_ids: Sequence[TokenIds], size: int) -> NDArray[np.float64]:
 
     As Geng, Wang, Ru and Yang 2024, arXiv:2411.04403, have it.
     """
-    holding = said_by(token_ids, size)
+    holding = document_frequencies(token_ids, size)
     idf: NDArray[np.float64] = np.log1p((len(token_ids) - holding + 0.5) / (holding + 0.5))
     return idf
 

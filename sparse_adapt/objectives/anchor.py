@@ -16,7 +16,7 @@ from numpy.random import Generator
 from torch import Tensor
 from torch.nn import functional
 
-from sparse_adapt.model.idf import Shares, said_by, shares_of
+from sparse_adapt.model.idf import Shares, document_frequencies, shares_of
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
@@ -111,7 +111,7 @@ class DenseBackground(Background):
 
     def share(self, size: int) -> Shares:
         """Say it."""
-        return said_by(self.ids[LIKE_PASSAGES], size) / len(self.ids[LIKE_PASSAGES])
+        return document_frequencies(self.ids[LIKE_PASSAGES], size) / len(self.ids[LIKE_PASSAGES])
 
 
 def background_for(encoder: EitherEncoder, before: EitherEncoder | None, seed: int) -> Background:
@@ -131,7 +131,7 @@ LIT, QUIET = (
 SHORT = 8  # synthetic texts that the anchor holds, besides documents: the first, which are background ones
 
 
-class HeldTexts(NamedTuple):
+class AnchoredTexts(NamedTuple):
     """What a step holds: its documents with their weights (B, V), synthetic texts with theirs (S, V), and others.
 
     documents, others: rows of the corpus's documents; general: rows of general passages.
@@ -161,7 +161,7 @@ class CorpusAnchor:
         """Rows of documents beside a step of so many queries."""
         return [int(row) for row in random.choice(len(self.documents), max(1, queries // 2))]
 
-    def distance(self, encoder: SparseEncoder, held: "HeldTexts") -> Tensor:
+    def distance(self, encoder: SparseEncoder, held: "AnchoredTexts") -> Tensor:
         """How far texts like queries and documents are from what they were.
 
         Documents that the step has read aren't read again.

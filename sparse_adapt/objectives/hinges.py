@@ -15,7 +15,7 @@ from torch import Tensor
 
 from sparse_adapt.model.forms import Form
 from sparse_adapt.model.tokens import TokenIds
-from sparse_adapt.objectives.anchor import CorpusAnchor, HeldTexts
+from sparse_adapt.objectives.anchor import AnchoredTexts, CorpusAnchor
 from sparse_adapt.objectives.matching import Matching, StepReading
 from sparse_adapt.objectives.meanings import new_logits, recall
 from sparse_adapt.objectives.scores import CandidateBatch
@@ -85,7 +85,9 @@ class TermReading(StepReading):
         unclipped = losses.unclipped(
             self.maximum[first : first + count], self.before, self.encoder.form.activate
         )
-        held = HeldTexts(drawn.documents, unclipped, drawn.others, drawn.general, self.short, self.short_ids)
+        held = AnchoredTexts(
+            drawn.documents, unclipped, drawn.others, drawn.general, self.short, self.short_ids
+        )
         return self.task.anchor.distance(self.encoder, held)
 
     @cached_property

@@ -23,7 +23,7 @@ SHARED = 12  # expansions of a query that are told
 HEAVIEST = 8  # tokens of a query that stand above its ranking
 
 
-class WeighedQuery(NamedTuple):
+class QueryVector(NamedTuple):
     """A query and its vector (1, V)."""
 
     text: str
@@ -74,15 +74,15 @@ def _pair(subject: RunSubject, query: Query, gap: float | None) -> Fold:
     return Fold(summary, [Prose(_what_changed(*firsts)), Rankings(rankings)])
 
 
-def weighed(encoded: EncodedSubject, text: str) -> WeighedQuery:
+def weighed(encoded: EncodedSubject, text: str) -> QueryVector:
     """A query as a model weighs it."""
-    return WeighedQuery(text, encode(encoded.model, [text], "query"))
+    return QueryVector(text, encode(encoded.model, [text], "query"))
 
 
 def ranking_of(
     name: str,
     encoded: EncodedSubject,
-    query: WeighedQuery,
+    query: QueryVector,
     documents: Sequence[Document],
     grades: Mapping[str, int] | None = None,
     link: Callable[[str], str] = lambda document_id: "",

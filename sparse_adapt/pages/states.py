@@ -78,11 +78,11 @@ def heat_of_all(model: SparseEncoder, text: str, title: str) -> Heat:
         for place in range(len(read.token_ids))
     ]
     note = "The figure behind a word: the sum of the vector's weights that come from its position, and the heaviest of "
-    note += f"these tokens. {ends_told(model)}"
+    note += f"these tokens. {end_tokens_note(model)}"
     return Heat(title, list(_warm(model, read, sums, named)), note)
 
 
-def ends_told(model: SparseEncoder) -> str:
+def end_tokens_note(model: SparseEncoder) -> str:
     """What the tokens stand for that the tokenizer puts around a text; nothing where there are none."""
     first, last = model.tokenizer.cls_token, model.tokenizer.sep_token
     return f"{first} and {last} stand for the start and the end of a text." if first and last else ""

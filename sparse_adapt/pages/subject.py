@@ -20,7 +20,7 @@ from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors
 from sparse_adapt.retrieve.search import Searcher
-from sparse_adapt.selection.asked import Judged
+from sparse_adapt.selection.comparison import JudgedDocuments
 from sparse_adapt.selection.retention import BACKGROUND_SEED
 from sparse_adapt.synthetic.background import LIKE_QUERIES, synthetic
 
@@ -96,7 +96,7 @@ class RunSubject:
         return {}
 
     @cached_property
-    def said_in(self) -> dict[int, list[int]]:
+    def rows_with_term(self) -> dict[int, list[int]]:
         """New token -> the rows of the documents that say it."""
         model = self.final.model
         said = model.new_tokens_in([each.full_text for each in self.documents])
@@ -109,7 +109,7 @@ class RunSubject:
         if self.judged is None:
             return {}
         row_of = {document.document_id: row for row, document in enumerate(self.documents)}
-        saying: dict[int, set[int]] = {token_id: set(rows) for token_id, rows in self.said_in.items()}
+        saying: dict[int, set[int]] = {token_id: set(rows) for token_id, rows in self.rows_with_term.items()}
         meant: dict[int, list[int]] = {token_id: [] for token_id in saying}
         for row, query in enumerate(self.judged.queries):
             grades = self.judged.judgements[query.query_id]
@@ -161,6 +161,6 @@ def read_subject(
     if not run.model.is_dir():
         raise InputError(run.model, "no such model; the run isn't whole")
     own = () if queries is None else tuple(read_queries(queries))
-    judged = Judged.of(run.corpus, run.folder)
+    judged = JudgedDocuments.of(run.corpus, run.folder)
     progress(1)
     return RunSubject(run, judged.documents, judged.all_documents, judged.queries, own)

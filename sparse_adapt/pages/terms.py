@@ -11,7 +11,7 @@ from sparse_adapt.collection.readers import Query
 from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import names_of
-from sparse_adapt.pages.states import ends_told, heat_of
+from sparse_adapt.pages.states import end_tokens_note, heat_of
 from sparse_adapt.pages.subject import RunSubject
 from sparse_adapt.report.charts import strip
 from sparse_adapt.report.sections import (
@@ -94,7 +94,7 @@ def find_terms(subject: RunSubject) -> list[TermFindings]:
 def _find(subject: RunSubject, token: NewToken, own: object) -> TermFindings:
     final = subject.final
     said = _column(final.documents, token.token_id)
-    rows = subject.said_in[token.token_id]
+    rows = subject.rows_with_term[token.token_id]
     others = np.delete(said, rows)
     judged: tuple[Query, ...] = () if subject.judged is None else subject.judged.queries
     asked = _column(final.queries, token.token_id)
@@ -170,7 +170,7 @@ def _picture(subject: RunSubject) -> Picture:
         name: [] for name in (SAID, MEANT, "other documents", "background queries")
     }
     for token_id in ids:
-        weights, rows = _column(final.documents, token_id), subject.said_in[token_id]
+        weights, rows = _column(final.documents, token_id), subject.rows_with_term[token_id]
         groups[SAID] += weights[rows].tolist()
         groups["other documents"] += np.delete(weights, rows).tolist()
         groups[MEANT] += _column(final.queries, token_id)[subject.meant_by.get(token_id, [])].tolist()
@@ -278,7 +278,11 @@ def provenance_section(subject: RunSubject, findings: Sequence[TermFindings]) ->
             heat_of(model, text, each.token.token_id, title) for title, text in texts_of(subject, each)
         ]
         parts.append(Fold(each.token.term, heats, open=number == 0))
-    told = f"{ABOUT} {ends_told(model)}" if parts else "No term was added, so there is no weight to explain."
+    told = (
+        f"{ABOUT} {end_tokens_note(model)}"
+        if parts
+        else "No term was added, so there is no weight to explain."
+    )
     return Section("provenance", "Where the weight comes from", [*parts, Prose(told, "quiet")])
 
 

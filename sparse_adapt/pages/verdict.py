@@ -22,7 +22,7 @@ from sparse_adapt.report.sections import (
 )
 from sparse_adapt.report.tables import Column, Row, Table, percentage
 from sparse_adapt.selection.evidence import Evidence
-from sparse_adapt.selection.general import general_table, read_asked, told_general
+from sparse_adapt.selection.general import general_sentences, general_table, read_general_rows
 from sparse_adapt.selection.rule import ACTIVATIONS_ENOUGH, MAY_LOSE, decide, retention_lines
 
 SYNTHETIC = "synthetic"
@@ -170,7 +170,7 @@ def _when_not(subject: RunSubject, gains: Sequence[Evidence], false_activations:
     retention = _retention(subject.report)
     yield from (
         Prose(f"For general questions: the model {told}.")
-        for told in islice(told_general(read_asked(retention)), 1)
+        for told in islice(general_sentences(read_general_rows(retention)), 1)
     )
     for gain in gains[1:]:
         if gain.gain < -MAY_LOSE:
@@ -208,4 +208,4 @@ def _own_words(report: Mapping[str, Any]) -> Iterator[Part]:
     if kept:
         yield Prose("What the base model knew, and how much of it may be lost:")
         yield Listing([Prose(line, "bad" if line.startswith("FALLS") else "") for line in kept])
-        yield TableRows(general_table(read_asked(retention)))
+        yield TableRows(general_table(read_general_rows(retention)))

@@ -58,7 +58,7 @@ from sparse_adapt.stages.table import find_stage, row_of
 from sparse_adapt.synthetic.queries import HELD, TRAIN
 from sparse_adapt.teachers.teacher import make_teacher
 from sparse_adapt.terms.mining import Term, read_terms
-from sparse_adapt.terms.saying import ENTRIES_FILE, Use, read_uses
+from sparse_adapt.terms.uses import ENTRIES_FILE, Use, read_uses
 
 STEPS = ("terms", "dictionary", "queries", "candidates", "stages", "choice")
 OF_WORDS = ("terms", "dictionary")  # steps that are carried out where words get a token
@@ -84,7 +84,7 @@ def adapt(
     tokenizer_to_teach(request.model)  # a model that can't be taught is refused before anything is made
     total = sum(1 for _ in read_documents(request.corpus))
     documents = sample(read_documents(request.corpus), request.settings.documents, request.settings.seed)
-    watcher.tell("plan", said_plan(request))
+    watcher.tell("plan", plan_sentence(request))
     watcher.expect(expected(request, documents, total, _done_before(place)))
     sources = request.sources()
     reads = [source.place for source in sources.values() if source is not None]
@@ -107,7 +107,7 @@ def adapt(
     return read_finished(place.folder)
 
 
-def said_plan(request: Request) -> str:
+def plan_sentence(request: Request) -> str:
     """What will be done, in words, before anything is."""
     stages = ", ".join(request.all_stages)
     if request.ends_with_table:
@@ -329,7 +329,9 @@ def _report(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
         "final": "model",
         "corpus": absolute(work.request.corpus),
         "adapt": {
-            "steps": {name: {"said": step.said, "seconds": step.seconds} for name, step in steps.items()},
+            "steps": {
+                name: {"message": step.message, "seconds": step.seconds} for name, step in steps.items()
+            },
             "choice": choice_made(work).model_dump(),
             "retention": kept_made(work).root,
             "terms": len(_read_terms(work)),

@@ -29,15 +29,20 @@ from sparse_adapt.pipeline.work import Work
 from sparse_adapt.report.progress import duration
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.retrieve.touched import ids_saying, write_ids
-from sparse_adapt.selection.asked import Judged, Taught, judged_evidence, keep_or_refuse
+from sparse_adapt.selection.comparison import (
+    JudgedDocuments,
+    TaughtDefinitions,
+    judged_evidence,
+    keep_or_refuse,
+)
 from sparse_adapt.selection.evidence import MEANT, Evidence
-from sparse_adapt.selection.general import WORD, GeneralRow, told_general
+from sparse_adapt.selection.general import WORD, GeneralRow, general_sentences
 from sparse_adapt.selection.models import (
     RANKING,
     Maker,
     added,
     compare_as_they_are,
-    held_collection,
+    held_out_collection,
     keep,
     merge,
     record,
@@ -139,7 +144,7 @@ def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
         documents = {each.document_id: each for each in read_documents(collection)}
         kinds = {query.query_id: query.kind for query in read_synthetic_queries(collection)}
         entries = list(read_candidates(held_file, document_ids=documents))
-        held = held_collection(documents, entries, kinds)
+        held = held_out_collection(documents, entries, kinds)
         makers = makers_of(plan, folder, settings.interpolations, request.reading, work.ranked)
         progress = work.watcher.count("models tried", len(makers))
         if settings.frozen:
@@ -180,12 +185,12 @@ def _evidence_of(folder: Path) -> list[dict[str, Any]]:
     return list((made.model_extra or {}).get("evidence", []))
 
 
-def _taught(work: Work, plan: Plan) -> Taught:
+def _taught(work: Work, plan: Plan) -> TaughtDefinitions:
     """The definitions that a stage taught, and its semantic labeller."""
     settings = plan.settings.get("dictionary")
     if not isinstance(settings, Dictionary):
-        return Taught()
-    return Taught(read_dictionary(work.folder / "dictionary.jsonl"), settings.labeller)
+        return TaughtDefinitions()
+    return TaughtDefinitions(read_dictionary(work.folder / "dictionary.jsonl"), settings.labeller)
 
 
 def measure_kept(work: Work) -> None:
@@ -213,7 +218,7 @@ def evidence_for_kept(work: Work) -> dict[str, Any]:
     """What the kept model gains on judged queries of the corpus, or else on those set aside."""
     base = open_sparse(work.request.model, work.request.reading)
     model = open_sparse(work.folder / "model", work.request.reading)
-    return judged_evidence(base, model, Judged.of(work.request.corpus, work.folder))
+    return judged_evidence(base, model, JudgedDocuments.of(work.request.corpus, work.folder))
 
 
 def choice_made(work: Work) -> ChoiceMade:
@@ -241,7 +246,7 @@ def _record_of(work: Work, outcomes: Sequence[Outcome], tried: Mapping[str, Any]
         "stages": [in_short(outcome.record) for outcome in outcomes] if tried["kept"] else [],
         "command": request.command(),
         "measures": {"rows": rows, "note": note},
-        "general": {"rows": general, "note": f"It {next(told_general(asked))}."} if asked else None,
+        "general": {"rows": general, "note": f"It {next(general_sentences(asked))}."} if asked else None,
     }
 
 

@@ -40,9 +40,9 @@ from sparse_adapt.pipeline.run import (
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
 from sparse_adapt.retrieve.search import top_k
-from sparse_adapt.selection.asked import Judged, judged_evidence
+from sparse_adapt.selection.comparison import JudgedDocuments, judged_evidence
 from sparse_adapt.selection.evidence import BACKGROUND as BACKGROUND_TEXTS
-from sparse_adapt.selection.general import read_asked
+from sparse_adapt.selection.general import read_general_rows
 from sparse_adapt.selection.questions import general_collection
 from sparse_adapt.selection.retention import (
     EncodedCollection,
@@ -337,10 +337,12 @@ def run_demo(plan: Plan, place: Place, listener: Listener | None = None, *, alon
             "terms": [texts.term for texts in scene.terms],
             "hard_queries": {query.query_id: query.text for query in scene.hard_queries},
             "columns": columns,
-            "criteria": [each._asdict() for each in criteria(columns[0], columns[-1], read_asked(retention))],
+            "criteria": [
+                each._asdict() for each in criteria(columns[0], columns[-1], read_general_rows(retention))
+            ],
         }
         base, final = SparseEncoder.load(plan.model), SparseEncoder.load(outcomes[-1].folder)
-        evidence = judged_evidence(base, final, Judged.of(plan.corpus, work))
+        evidence = judged_evidence(base, final, JudgedDocuments.of(plan.corpus, work))
         write_report(work, plan, outcomes, {"demo": shown, "evidence": evidence, "retention": retention})
     return read_finished(place.folder)
 

@@ -16,7 +16,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.report.tables import NOTHING, Column, Row, Table
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.selection.general import GeneralRow, told_general
+from sparse_adapt.selection.general import GeneralRow, general_sentences
 from sparse_adapt.selection.rule import MAY_LOSE
 from sparse_adapt.terms.mining import read_terms
 
@@ -72,7 +72,7 @@ def _retains(base: Figures, final: Figures, asked: Sequence[GeneralRow]) -> Crit
     holds = all(after >= before - 1e-9 for before, after in pairs.values())
     before, after = (figures["general"]["general"]["ndcg@10"] for figures in (base, final))
     found = f"nDCG@10 of control queries: {told}; of general questions: {before:.3f} to {after:.3f} "
-    found += f"(the mean may lose {MAY_LOSE}); the model {next(told_general(asked))}"
+    found += f"(the mean may lose {MAY_LOSE}); the model {next(general_sentences(asked))}"
     return Criterion(2, "loses little", holds and after >= before - MAY_LOSE - 1e-9, found)
 
 

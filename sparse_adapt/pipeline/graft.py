@@ -167,7 +167,7 @@ def graft(request: GraftRequest, place: Place, watcher: AdaptListener) -> Finish
 
 def _told(steps: Iterable[Step], folder: Path, watcher: AdaptListener) -> dict[str, str]:
     """Do steps, tell what came of each, and say it by their names."""
-    return {step.name: carry_out_and_tell(step, folder, watcher).said for step in steps}
+    return {step.name: carry_out_and_tell(step, folder, watcher).message for step in steps}
 
 
 def _steps(request: GraftRequest, sources: Mapping[str, Source], folder: Path) -> Iterator[Step]:

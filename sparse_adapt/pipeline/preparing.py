@@ -36,7 +36,7 @@ from sparse_adapt.terms.alternatives import is_token
 from sparse_adapt.terms.definitions import mine_definitions, write_mined
 from sparse_adapt.terms.entries import Keys, listed, read_entries
 from sparse_adapt.terms.mining import Term, mine_terms, paying, write_terms
-from sparse_adapt.terms.saying import Use, summary, uses, write_uses
+from sparse_adapt.terms.uses import Use, summary, uses, write_uses
 
 FEWEST_HELD = 5
 CORPUS_QUERIES = 3  # made of documents, for each that is made of a glossary: of more the model ranks worse

@@ -94,7 +94,7 @@ def verdict_of(plan: Plan, last: Path, work: Path) -> dict[str, Any]:
     """
     from sparse_adapt.model.kinds import load_encoder  # all of it is slow to import
     from sparse_adapt.model.sparse import SparseEncoder
-    from sparse_adapt.selection.asked import Judged, judged_evidence
+    from sparse_adapt.selection.comparison import JudgedDocuments, judged_evidence
     from sparse_adapt.selection.retention import measure_retention
 
     if plan.corpus is not None:
@@ -102,7 +102,7 @@ def verdict_of(plan: Plan, last: Path, work: Path) -> dict[str, Any]:
             case SparseEncoder() as before, SparseEncoder() as after:
                 return {
                     "retention": measure_retention(before, after, list(read_documents(plan.corpus))),
-                    "evidence": judged_evidence(before, after, Judged.of(plan.corpus, work)),
+                    "evidence": judged_evidence(before, after, JudgedDocuments.of(plan.corpus, work)),
                 }
     return {"retention": {}}
 
@@ -191,7 +191,7 @@ def write_report(work: Path, plan: Plan, outcomes: Sequence[Outcome], more: Mapp
 def _told_of(outcome: Outcome, work: Path) -> dict[str, Any]:
     record, entries = outcome.record, {"": outcome.record["model"], **outcome.record["files"]}
     near = to_record(entries, work, work)
-    told = {"folder": str(outcome.folder.relative_to(work)), "said": outcome.said}
+    told = {"folder": str(outcome.folder.relative_to(work)), "message": outcome.message}
     return {**told, **record, "model": near.pop(""), "files": near}
 
 

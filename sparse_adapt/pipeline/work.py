@@ -25,7 +25,7 @@ class AdaptListener(Listener, Protocol):
     def count(self, what: str, total: int | None = None) -> Progress:
         """Something is counted; what is returned hears how many more are done."""
 
-    def tell(self, step: str, said: str) -> None:
+    def tell(self, step: str, message: str) -> None:
         """A step is done, or was done before."""
 
     def expect(self, rows: Sequence[Expected]) -> None:
@@ -35,7 +35,7 @@ class AdaptListener(Listener, Protocol):
 def carry_out_and_tell(step: Step, folder: Path, watcher: AdaptListener, home: Path | None = None) -> Done:
     """Do a step in a run's folder unless it is done, and tell what came of it. `home`: as in `steps.carry_out`."""
     done, before = carry_out(step, folder, home)
-    watcher.tell(step.name, f"{done.said} (done before)" if before else done.said)
+    watcher.tell(step.name, f"{done.message} (done before)" if before else done.message)
     return done
 
 

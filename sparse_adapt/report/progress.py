@@ -62,12 +62,12 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
-def watching(progress: bool | None = None) -> "Bars":
+def progress_bars(progress: bool | None = None) -> "Bars":
     """The bars of one call: shown if `progress` says so; by default in a terminal and in a notebook."""
-    return Bars(shown=is_watched() if progress is None else progress)
+    return Bars(shown=is_interactive() if progress is None else progress)
 
 
-def is_watched() -> bool:
+def is_interactive() -> bool:
     """Whether somebody looks on: in a terminal, or in a notebook."""
     return messages().is_terminal or messages().is_jupyter
 
@@ -85,7 +85,7 @@ class Ended(Protocol):
         """The folder of the model."""
 
     @property
-    def said(self) -> str:
+    def message(self) -> str:
         """What was done, in words."""
 
 
@@ -97,7 +97,7 @@ class Bars:
 
     def __init__(self, *, shown: bool = True) -> None:
         self.shown = shown
-        self.drawn = shown and is_watched() and _can_draw()
+        self.drawn = shown and is_interactive() and _can_draw()
         self.bars = RichProgress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
@@ -148,7 +148,7 @@ class Bars:
         for work in [each for each in self.works if each.what == stage and each.total is None]:
             self.works.remove(work)
             self.bars.remove_task(work.task)
-        self.say(f"{outcome.folder.name}: {outcome.said}")
+        self.say(f"{outcome.folder.name}: {outcome.message}")
 
     def count(self, what: str, total: int | None = None) -> Progress:
         """A bar for things of one kind; what is returned takes how many more are done."""

@@ -160,7 +160,7 @@ class BarList:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundDocument:
+class RankedDocument:
     """One document of a ranking: its parts are the tokens that it shares with the query."""
 
     name: str
@@ -182,7 +182,7 @@ class Ranking:
     """What one model finds for a query."""
 
     name: str
-    found: Sequence[FoundDocument]
+    found: Sequence[RankedDocument]
     said: str = ""
 
 

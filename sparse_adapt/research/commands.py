@@ -32,7 +32,7 @@ from sparse_adapt.api.options import (
 from sparse_adapt.api.results import After, Tables
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.place import Place
-from sparse_adapt.report.progress import watching
+from sparse_adapt.report.progress import progress_bars
 from sparse_adapt.report.tables import Column, Row, Table
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def coin(
     from sparse_adapt.research.coin.coining import GLOSSARY_FILE, CoinSettings, replace_words
 
     settings = CoinSettings(collection=collection, terms=terms, seed=seed, split=split, glossary=glossary)
-    with watching(progress) as bars:
+    with progress_bars(progress) as bars:
         report = replace_words(
             settings,
             set(tokenizer_of(model).get_vocab()),
@@ -144,7 +144,7 @@ def recovery(
 
     trial, read_as = read_trial(coined, split, original), Reading(device=device, **reading)
     adapted, unadapted = open_sparse(model, read_as), open_sparse(baseline, read_as)
-    with watching(progress) as bars:
+    with progress_bars(progress) as bars:
         advance = bars.count("documents", len(trial.coined.documents) * 3)
         result = measure_recovery(adapted, unadapted, trial, advance)
     table = _recovery_table(result, f"{model} on {coined}, {split}: {trial.words} invented words")
@@ -285,7 +285,7 @@ def write_contradictions(
         detect=detect,
     )
     tuned_place = None if tuned is None else Path(tuned)
-    with watching(progress) as bars:
+    with progress_bars(progress) as bars:
         tally = write(
             asked,
             place,
@@ -383,7 +383,7 @@ def similarity(
     firsts, seconds = [pair.first for pair in graded], [pair.second for pair in graded]
     texts = len({*firsts, *seconds})
     encoders = [(name, _either(name, device, reading)) for name in (model, baseline) if name is not None]
-    with watching(progress) as bars:
+    with progress_bars(progress) as bars:
         found = [cosines(each, firsts, seconds, bars.count(name, texts)) for name, each in encoders]
     measured = {"model": correlation(found[0], wanted)}
     if baseline is not None:
@@ -443,7 +443,7 @@ def relevant_words(
     if not related:
         raise InputError(pairs, f"no pair has a similarity of {least:g} or more; lower --least")
     parser, encoder = Parser(language), _either(model, device, reading)
-    with watching(progress) as bars:
+    with progress_bars(progress) as bars:
         relevance = find_relevant_words(encoder, related, parser, bars.count("texts"), every=every)
     ending = After()
     if place is not None:
@@ -477,7 +477,7 @@ def influence(
     from sparse_adapt.research.origins import find_origins
 
     subject = read_subject(run)
-    with watching(progress) as bars:
+    with progress_bars(progress) as bars:
         return find_origins(subject, bars.count("saved models", len(subject.stages)))
 
 
@@ -501,7 +501,7 @@ def suite(
     from sparse_adapt.research.suite.tables import suite_object, suite_tables, write_results
 
     asked, place = read_suite(file), None if out is None else Path(out)
-    with watching(progress) as bars:
+    with progress_bars(progress) as bars:
         outcome = run_suite(
             asked,
             None if place is None else Place(place, overwrite, resume),

@@ -171,7 +171,7 @@ def _examples(subject: RunSubject) -> Iterator[TrainingExample]:
                 text = entry.texts[best] if entry.texts else texts.get(entry.document_ids[best], "")
                 said = {each for ids in model.tokenize([text]) for each in ids}
                 yield TrainingExample(entry.query, "query", frozenset(said & set(named.values())))
-    for token_id, rows in subject.said_in.items():
+    for token_id, rows in subject.rows_with_term.items():
         for row in rows[:A_TERM]:
             yield TrainingExample(subject.documents[row].full_text, "document", frozenset({token_id}))
 

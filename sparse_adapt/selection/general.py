@@ -67,7 +67,7 @@ def question_word(text: str) -> str:
     return SAME_WORD.get(word, word)
 
 
-def asked_rows(
+def general_rows(
     queries: Sequence[Query], ours: Mapping[str, Values], theirs: Mapping[str, Values] | None
 ) -> list[GeneralRow]:
     """What is reached on all questions, then on each kind, then on each question word, the most frequent first.
@@ -109,7 +109,7 @@ def _figures(
 # -- in words -------------------------------------------------------------------------------------
 
 
-def told_general(rows: Sequence[GeneralRow]) -> Iterator[str]:
+def general_sentences(rows: Sequence[GeneralRow]) -> Iterator[str]:
     """What may be said of general questions: the most that is lost at 95 %, of how many; then both figures by kind."""
     if not rows:
         return
@@ -147,6 +147,6 @@ def general_table(rows: Sequence[GeneralRow]) -> Table:
     return Table("General questions", tuple(columns), shown, note)
 
 
-def read_asked(retention: Mapping[str, Any]) -> list[GeneralRow]:
+def read_general_rows(retention: Mapping[str, Any]) -> list[GeneralRow]:
     """The rows that the figures of a model hold; none of a model that wasn't asked."""
     return [GeneralRow(**row) for row in retention.get(GENERAL.name, {}).get("asked", ())]

@@ -26,7 +26,7 @@ from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_model, evaluate_vectors
 from sparse_adapt.retrieve.significance import randomisation_test
 from sparse_adapt.selection.evidence import GENERAL, by_kind
-from sparse_adapt.selection.general import GeneralRow, asked_rows
+from sparse_adapt.selection.general import GeneralRow, general_rows
 from sparse_adapt.selection.rule import MAY_LOSE
 
 MEASURE = "ndcg@10"
@@ -36,8 +36,10 @@ RANKING = (
 )
 FORGETS = MAY_LOSE  # nDCG@10 of general questions that no model may lose
 LONGER = 1.1  # documents may have at most so many times the base model's non-zero weights
-Weighed = Literal["", "idf", "token scales", "token scales^3/4", "token scales^1/2", "token scales^1/4"]
-POWERS: dict[Weighed, float] = {
+TokenWeighting = Literal[
+    "", "idf", "token scales", "token scales^3/4", "token scales^1/2", "token scales^1/4"
+]
+POWERS: dict[TokenWeighting, float] = {
     "token scales": 1.0,
     "token scales^3/4": 0.75,
     "token scales^1/2": 0.5,
@@ -61,7 +63,7 @@ class Tried:
     """
 
     name: str
-    weighed: Weighed
+    weighed: TokenWeighting
     back: float | None
     result: ModelResult
     general: ModelResult | None = None  # on general questions, where these were asked
@@ -128,7 +130,7 @@ def added(model: SparseEncoder, base: SparseEncoder, ranked: SparseEncoder, shar
     return model
 
 
-def held_collection(
+def held_out_collection(
     documents: Mapping[str, Document], held: Sequence[Candidates], kinds: Mapping[str, str] | None = None
 ) -> Collection:
     """The queries set aside over all of their candidates: those that the teacher scores best are to be found.
@@ -197,9 +199,9 @@ def try_models(
         asked = ModelVectors(encoder, collection, general)
         encoder.token_scales = own
         if own is None:
-            ways: dict[Weighed, TokenScales] = {"idf": fourth_root(asked.documents)}
+            ways: dict[TokenWeighting, TokenScales] = {"idf": fourth_root(asked.documents)}
         else:
-            powers: dict[Weighed, float] = POWERS if maker.back is not None else {"token scales": 1.0}
+            powers: dict[TokenWeighting, float] = POWERS if maker.back is not None else {"token scales": 1.0}
             learnt = encoder.token_scales_of()
             ways = {said: _power(learnt, power) for said, power in powers.items()}
         of_ways = {said: asked.answers(token_scales) for said, token_scales in ways.items()}
@@ -307,7 +309,7 @@ def _general_rows(choice: Choice) -> list[GeneralRow]:
     best, base = choice.best.general, choice.tried[0].general
     if choice.kept == 0 or best is None or base is None:
         return []
-    return asked_rows(best.queries, best.values, base.values)
+    return general_rows(best.queries, best.values, base.values)
 
 
 def keep(

@@ -29,7 +29,7 @@ from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors
 from sparse_adapt.retrieve.significance import Values, holm, randomisation_test
 from sparse_adapt.selection.evidence import BACKGROUND, GENERAL, KNOWN_ITEMS, MIXED
-from sparse_adapt.selection.general import FIRST, RANKED, asked_rows
+from sparse_adapt.selection.general import FIRST, RANKED, general_rows
 from sparse_adapt.selection.questions import general_collection
 from sparse_adapt.synthetic.background import LIKE_QUERIES, synthetic
 
@@ -262,7 +262,7 @@ def kept_figures(
     """
     told = _all_figures(ours, baseline, seed)
     if asked:
-        rows = asked_rows(asked, ours[GENERAL.name], None if baseline is None else baseline[GENERAL.name])
+        rows = general_rows(asked, ours[GENERAL.name], None if baseline is None else baseline[GENERAL.name])
         told[GENERAL.name]["asked"] = [row._asdict() for row in rows]
     return told
 

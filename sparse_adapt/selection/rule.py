@@ -19,7 +19,7 @@ from sparse_adapt.selection.evidence import (
     SYNTHETIC,
     Evidence,
 )
-from sparse_adapt.selection.general import read_asked, told_general
+from sparse_adapt.selection.general import general_sentences, read_general_rows
 
 MAY_LOSE = 0.005  # of a measure, without a word
 ACTIVATIONS_ENOUGH = 0.05  # share of general questions that activate a new term
@@ -73,7 +73,7 @@ def retention_lines(retention: Figures, others: Sequence[str] = ()) -> list[str]
     false_activations = (
         f"{general:.1%} of general questions and {background:.1%} of background texts activate a new term"
     )
-    lines = [*told_general(read_asked(retention)), f"{'; '.join(told)}; {false_activations}"]
+    lines = [*general_sentences(read_general_rows(retention)), f"{'; '.join(told)}; {false_activations}"]
     return [f"FALLS: {'; '.join(fallen)}", *lines] if fallen else lines
 
 

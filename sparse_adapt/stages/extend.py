@@ -40,7 +40,7 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Extend) -> Changed
 def _told_of(extension: "Extension", size: int) -> str:
     """How many tokens a model has now, and how many of them are new."""
     told = f"{len(extension.new_tokens):,} new tokens, {size:,} in all"
-    told += told_of_known(extension.known)
+    told += known_terms_note(extension.known)
     if extension.folded:
         told += f"; {len(extension.folded):,} variants of the same token folded"
     if extension.guarded:
@@ -48,7 +48,7 @@ def _told_of(extension: "Extension", size: int) -> str:
     return told
 
 
-def told_of_known(terms: Sequence[str]) -> str:
+def known_terms_note(terms: Sequence[str]) -> str:
     """The end of a sentence that names terms which needn't become tokens; nothing without any."""
     named = ", ".join([*terms[:SHOWN], *(["..."] if len(terms) > SHOWN else [])])
     return f"; {len(terms):,} terms are tokens already and were skipped: {named}" if terms else ""

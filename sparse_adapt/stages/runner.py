@@ -57,7 +57,7 @@ class Outcome:
     """What a stage did: a sentence or two for the reader, and the record that lies beside the model."""
 
     folder: Path
-    said: str
+    message: str
     record: Mapping[str, Any]
 
     @property
@@ -134,7 +134,7 @@ def _save(encoder: EitherEncoder, done: Changed, begun: Mapping[str, Any], place
             encoder.save(work)
             write_card(work, with_record(record))
             write_record(work, record, place.home)
-    return Outcome(place.folder, done.said, record)
+    return Outcome(place.folder, done.message, record)
 
 
 def _teach(
@@ -171,11 +171,11 @@ def _teach(
         if is_main():
             forget(work)
     last = {key: value for key, value in history[-1].items() if key not in ("step", "learning_rate")}
-    said = f"{len(history):,} steps in {record['seconds']:.0f} s; at the end "
-    said += ", ".join(f"{key} {value:.3g}" for key, value in last.items())
+    message = f"{len(history):,} steps in {record['seconds']:.0f} s; at the end "
+    message += ", ".join(f"{key} {value:.3g}" for key, value in last.items())
     if isinstance(task, Telling):
-        said += f"; {task.tell(record)}"
-    return Outcome(place.folder, said, record)
+        message += f"; {task.tell(record)}"
+    return Outcome(place.folder, message, record)
 
 
 def _train(

@@ -28,7 +28,7 @@ Preset = Mapping[str, Any]  # settings that differ from the defaults, as a run f
 class Changed(NamedTuple):
     """What a stage that trains nothing has done to its encoder: in words, and for the record."""
 
-    said: str
+    message: str
     record: Mapping[str, Any]
 
 

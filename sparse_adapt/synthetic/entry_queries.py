@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from sparse_adapt.synthetic.queries import HELD, TRAIN, SyntheticQuery
 from sparse_adapt.terms.entries import Entry
-from sparse_adapt.terms.saying import Use
+from sparse_adapt.terms.uses import Use
 
 TERM, ACRONYM, DEFINITION = "term", "acronym", "definition"
 MOST_HELD, HELD_ONE_IN = 60, 8  # entries whose queries are set aside: at most, and of how many one

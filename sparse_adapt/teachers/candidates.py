@@ -21,7 +21,7 @@ from sparse_adapt.collection.readers import Document
 from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.synthetic.queries import SyntheticQuery
 from sparse_adapt.teachers.settings import CandidateSettings as Settings
-from sparse_adapt.teachers.teacher import JudgedQuery, Teacher, not_a_score
+from sparse_adapt.teachers.teacher import RerankedQuery, Teacher, not_a_score
 
 QUERIES_A_PART = 32
 FEWEST = 2  # documents: one by itself says nothing of ranking
@@ -50,7 +50,7 @@ def gather(
     left_out: list[SyntheticQuery] = []
     for start in range(0, len(queries), QUERIES_A_PART):
         part = queries[start : start + QUERIES_A_PART]
-        asked = [JudgedQuery(query.query_id, query.meaning or query.text) for query in part]
+        asked = [RerankedQuery(query.query_id, query.meaning or query.text) for query in part]
         teacher_scores = teacher.scores(asked, documents)
         student_scores = np.asarray(teacher.student([query.text for query in part]))
         for place, query in enumerate(part):
@@ -82,7 +82,7 @@ class _Ranked(NamedTuple):
 
 def _reranked(
     ranked: _Ranked,
-    query: JudgedQuery,
+    query: RerankedQuery,
     documents: Sequence[Document],
     teacher: Teacher,
     settings: Settings,

@@ -36,7 +36,7 @@ Rank = Callable[[Sequence[str]], NDArray[np.floating]]
 """Queries -> the score of every document (Q, N)."""
 
 
-class JudgedQuery(NamedTuple):
+class RerankedQuery(NamedTuple):
     """A query as a reranker sees it."""
 
     query_id: str
@@ -46,7 +46,7 @@ class JudgedQuery(NamedTuple):
 class Reranker(NamedTuple):
     """Who scores a query and some documents; one that doesn't know all pairs gives NaN for those it doesn't."""
 
-    score: Callable[[JudgedQuery, Sequence[Document]], list[float]]
+    score: Callable[[RerankedQuery, Sequence[Document]], list[float]]
     knows_all: bool = True
 
 
@@ -77,7 +77,7 @@ class Teacher(NamedTuple):
         others = tuple(member for member in self.members if not member.is_student)
         return self._replace(members=others or self.members)
 
-    def scores(self, queries: Sequence[JudgedQuery], documents: Sequence[Document]) -> Scores:
+    def scores(self, queries: Sequence[RerankedQuery], documents: Sequence[Document]) -> Scores:
         """The teacher's score of every document for each query: (Q, N). Raises InputError for one that is none."""
         texts = [query.text for query in queries]
         ranked = []
@@ -91,7 +91,7 @@ class Teacher(NamedTuple):
         return add_z_scores(ranked)
 
 
-def not_a_score(teacher: str, score: float, query: JudgedQuery, document: Document) -> InputError:
+def not_a_score(teacher: str, score: float, query: RerankedQuery, document: Document) -> InputError:
     """The error for a teacher that gives something other than a number."""
     return InputError(
         teacher,
@@ -205,7 +205,7 @@ def cross_encoder(source: str, device: str) -> Reranker:
             model_kwargs={"use_safetensors": True},
         )
 
-    def score(query: JudgedQuery, documents: Sequence[Document]) -> list[float]:
+    def score(query: RerankedQuery, documents: Sequence[Document]) -> list[float]:
         pairs = [(query.text, document.full_text) for document in documents]
         return [float(score) for score in model.predict(pairs, show_progress_bar=False)]
 
@@ -223,7 +223,7 @@ def score_file(path: str) -> Reranker:
     else:
         scores = read_run(path)
 
-    def score(query: JudgedQuery, documents: Sequence[Document]) -> list[float]:
+    def score(query: RerankedQuery, documents: Sequence[Document]) -> list[float]:
         known = scores.get(query.query_id, {})
         return [known.get(document.document_id, math.nan) for document in documents]
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.terms.cleaning import cleaned, common_beginning
 from sparse_adapt.terms.definitions import long_form
-from sparse_adapt.terms.words import SPACE_MARK, Seen, find_words, parts_of, singular
+from sparse_adapt.terms.words import SPACE_MARK, VisibleText, find_words, parts_of, singular
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -79,7 +79,7 @@ class Keys:
     """What makes two ways to write a thing the same: its words as a tokenizer's normaliser makes them, in singular."""
 
     def __init__(self, tokenizer: "PreTrainedTokenizerFast") -> None:
-        self.seen, self.normalizer = Seen(tokenizer), tokenizer.backend_tokenizer.normalizer
+        self.seen, self.normalizer = VisibleText(tokenizer), tokenizer.backend_tokenizer.normalizer
         self.known: dict[str, tuple[Key, str]] = {}
 
     def of(self, text: str) -> Key:

@@ -39,7 +39,7 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.files.folders import write_text
 from sparse_adapt.report.printable import is_unicode
 from sparse_adapt.terms.evidence import TermEvidence, weigh_words
-from sparse_adapt.terms.words import SPACE_MARK, Seen, Words
+from sparse_adapt.terms.words import SPACE_MARK, VisibleText, Words
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -78,7 +78,7 @@ def mine_terms(
     that are one token already, inflections of one, and compounds of ordinary words are never among them.
     The documents are read once.
     """
-    words = Words(_normaliser(tokenizer), Seen(tokenizer))
+    words = Words(_normaliser(tokenizer), VisibleText(tokenizer))
     for document in documents:
         words.add(document.full_text)
     weighed = sorted(weigh_words(words, tokenizer), key=lambda pair: (-pair[1].gain, pair[0].key))

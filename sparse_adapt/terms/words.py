@@ -38,7 +38,7 @@ CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 UNSEEN = ("Cf", "Cc")  # of Unicode's categories: formats and controls
 
 
-class Seen:
+class VisibleText:
     """Texts as a tokenizer sees them, as far as unseen signs go; everything else stays as it is written."""
 
     def __init__(self, tokenizer: "PreTrainedTokenizerFast") -> None:

@@ -36,10 +36,10 @@ from sparse_adapt.training.state import load_state, save_state
 HISTORY_FILE = "history.jsonl"
 StepProgress = Callable[[int, int, Mapping[str, float]], None]
 Either = TypeVar("Either", bound=Encoder)
-Taught = TypeVar("Taught", bound=Encoder, contravariant=True)
+Student = TypeVar("Student", bound=Encoder, contravariant=True)
 
 
-class Task(Protocol[Taught]):
+class Task(Protocol[Student]):
     """What a stage has to say to a kind of encoder; `train` says how it is done."""
 
     @property
@@ -61,7 +61,7 @@ class Task(Protocol[Taught]):
     def batch(self, random: Generator) -> Any:  # noqa: ANN401 - each stage has its own
         """The next batch, a function of the generator alone."""
 
-    def terms(self, encoder: Taught, batch: Any) -> dict[str, Tensor]:  # noqa: ANN401
+    def terms(self, encoder: Student, batch: Any) -> dict[str, Tensor]:  # noqa: ANN401
         """Unweighted loss terms under their keys."""
 
 

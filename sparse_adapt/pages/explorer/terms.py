@@ -22,9 +22,9 @@ from sparse_adapt.report.sections import (
     BarList,
     Facts,
     Field,
-    FoundDocument,
     Part,
     Prose,
+    RankedDocument,
     Ranking,
     Rankings,
     Section,
@@ -153,7 +153,7 @@ def _with(explored: Explored, at: Addresses, amounts: Amounts, text: str) -> Ran
     for row, score in zip(rows, scores, strict=True):
         document = explored.documents[int(row)]
         link = at.document(document.document_id)
-        found.append(FoundDocument(document.document_id, document.title, f"{score:.2f}", None, [], link))
+        found.append(RankedDocument(document.document_id, document.title, f"{score:.2f}", None, [], link))
     return Ranking("with this" if amounts.any() else "as it is", found)
 
 

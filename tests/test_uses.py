@@ -8,7 +8,7 @@ from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.errors import InputError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.terms.entries import Keys, read_entries
-from sparse_adapt.terms.saying import Finder, read_uses, summary, uses, write_uses
+from sparse_adapt.terms.uses import Finder, read_uses, summary, uses, write_uses
 
 ROWS = [
     ("access control list (ACL)", "Who may what."),

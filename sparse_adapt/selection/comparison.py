@@ -48,14 +48,14 @@ JUDGED = 500  # judged queries, at the most
 BACKGROUND_TEXTS = 1_000  # texts that mean anything, half of them like queries
 
 
-class Taught(NamedTuple):
+class TaughtDefinitions(NamedTuple):
     """The definitions that a model was taught, and the dense encoder that told what its examples mean."""
 
     definitions: Sequence[Definition] = ()
     labeller: str = "none"
 
 
-class Weighed(NamedTuple):
+class WeighedEvidence(NamedTuple):
     """All the evidence, what the model knows of the definitions it was taught, and why it is refused, if it is."""
 
     rows: list[Evidence]
@@ -75,10 +75,10 @@ def weigh(
     models: tuple[SparseEncoder, SparseEncoder],
     results: tuple[ModelResult, ModelResult],
     documents: Sequence[Document],
-    taught: Taught,
+    taught: TaughtDefinitions,
     seed: int,
     ranked: ModelResult | None = None,
-) -> Weighed:
+) -> WeighedEvidence:
     """The evidence for the second of two models, beside the first, the base model.
 
     `results`: on the synthetic queries that were set aside, `ranked` those of a model that learnt to rank and no words.
@@ -92,14 +92,14 @@ def weigh(
     asks = taught.definitions and taught.labeller != "none"
     meant, meaning = of_meaning(both, taught, seed) if asks else ([], {})
     rows += meant
-    return Weighed(rows, meaning, decide(rows).refused)
+    return WeighedEvidence(rows, meaning, decide(rows).refused)
 
 
 def keep_or_refuse(
     choice: Choice,
     makers: Sequence[Maker],
     documents: Sequence[Document],
-    taught: Taught,
+    taught: TaughtDefinitions,
     seed: int,
     folder: Path,
 ) -> tuple[Choice, dict[str, Any]]:
@@ -152,7 +152,9 @@ def of_known_items(both: Encoded) -> list[Evidence]:
     return [by_error(KNOWN_ITEMS.name, model, base)]
 
 
-def of_meaning(both: Encoded, taught: Taught, seed: int) -> tuple[list[Evidence], dict[str, float]]:
+def of_meaning(
+    both: Encoded, taught: TaughtDefinitions, seed: int
+) -> tuple[list[Evidence], dict[str, float]]:
     """Whether definitions in other words find documents that say their term; how many of them activate it first."""
     definitions = evenly(taught.definitions, DEFINITIONS)
     texts = reworded(definitions, DenseEncoder(taught.labeller, rough=True), seed)
@@ -215,7 +217,7 @@ def _found(both: Encoded, collection: Collection) -> Iterator[ModelResult]:
 # -- judged queries -------------------------------------------------------------------------------
 
 
-class Judged(NamedTuple):
+class JudgedDocuments(NamedTuple):
     """Documents that are looked at, of so many; queries whose relevant documents are known, where there are some."""
 
     documents: tuple[Document, ...]
@@ -224,7 +226,7 @@ class Judged(NamedTuple):
     said: str  # of which queries
 
     @classmethod
-    def of(cls, corpus: str, run: Path) -> "Judged":
+    def of(cls, corpus: str, run: Path) -> "JudgedDocuments":
         """The judged queries of a corpus; else the synthetic ones that an adaptation in `run` set aside; else none."""
         split, made = judged_split(corpus), run / "collection"
         found, said = None, ""
@@ -252,7 +254,7 @@ def _some(documents: tuple[Document, ...], judged: Collection | None) -> tuple[D
     return tuple(each for each in documents if each.document_id in chosen)
 
 
-def judged_evidence(base: SparseEncoder, model: SparseEncoder, judged: Judged) -> dict[str, Any]:
+def judged_evidence(base: SparseEncoder, model: SparseEncoder, judged: JudgedDocuments) -> dict[str, Any]:
     """What both models reach on judged queries, all and each kind, and how many background ones activate a new term.
 
     As `report.json` holds it under `evidence`.
