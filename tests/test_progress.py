@@ -82,6 +82,21 @@ def remaining(bars: Bars) -> float | None:
     return work.remaining()
 
 
+def test_work_deep_within_a_command_has_a_bar_until_it_is_done(clock, said):
+    progress.passing("texts", 4)(4)  # nobody hears without a command
+    with Bars() as bars:
+        bars.begin("dictionary")
+        clock[0] += 1
+        advance = progress.passing("texts", 4)
+        advance(1)
+        assert bars.line().startswith("texts: 1 of 4 (25%)")
+        advance(3)
+        assert [task.description for task in bars.bars.tasks] == ["dictionary"]
+        assert bars.line().startswith("dictionary: ")
+    progress.passing("texts", 4)(4)
+    assert [task.description for task in bars.bars.tasks] == ["dictionary"]
+
+
 def test_a_resumed_stage_takes_as_long_as_its_own_steps_say(clock, said):
     """900 of 1,000 steps were done before, and one takes 10 s: with them counted, it would take no time at all."""
     bars = Bars()

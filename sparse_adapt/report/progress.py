@@ -5,6 +5,7 @@ What remains is told by the pace of this run: work that was done before counts a
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -53,6 +54,12 @@ def no_progress(more: int) -> None:
 def no_progress_for(what: str, total: int | None = None) -> Progress:
     """Nobody hears."""
     return no_progress
+
+
+def passing(what: str, total: int) -> Progress:
+    """A bar of the command that runs, until so many are done: for work too deep within it to be handed a bar."""
+    bars = _RUNNING.get()
+    return no_progress if bars is None else bars.passing(what, total)
 
 
 def duration(seconds: float) -> str:
@@ -111,6 +118,7 @@ class Bars:
         self.begun = time.monotonic()
         self.works: list[_Work] = []
         self.ended = Event()
+        self.before: Bars | None = None
 
     def say(self, text: str) -> None:
         """One line of words, where anybody hears it."""
@@ -118,6 +126,8 @@ class Bars:
             say(text)
 
     def __enter__(self) -> Self:
+        self.before = _RUNNING.get()
+        _RUNNING.set(self)
         self.bars.start()
         if self.shown and not self.drawn:
             Thread(target=self._tell, daemon=True).start()
@@ -128,6 +138,7 @@ class Bars:
     ) -> None:
         self.ended.set()
         self.bars.stop()
+        _RUNNING.set(self.before)
 
     def begin(self, stage: str) -> Callable[[int, int, Mapping[str, float]], None]:
         """A bar for a stage; what is returned takes each step, the number of steps, and the loss terms."""
@@ -146,14 +157,24 @@ class Bars:
     def end(self, stage: str, outcome: Ended) -> None:
         """What a stage did, where its bar was if it had no steps."""
         for work in [each for each in self.works if each.what == stage and each.total is None]:
-            self.works.remove(work)
-            self.bars.remove_task(work.task)
+            self._remove(work)
         self.say(f"{outcome.folder.name}: {outcome.message}")
 
     def count(self, what: str, total: int | None = None) -> Progress:
         """A bar for things of one kind; what is returned takes how many more are done."""
         work = self._add(what, total)
         return lambda number: self._hear(work, number)
+
+    def passing(self, what: str, total: int) -> Progress:
+        """The same, which leaves no bar once all of them are done."""
+        work = self._add(what, total)
+
+        def advance(number: int) -> None:
+            self._hear(work, number)
+            if work.done == total:
+                self._remove(work)
+
+        return advance
 
     def counted(self, items: Iterable[T], what: str) -> Iterator[T]:
         """The items as they come, counted."""
@@ -167,6 +188,10 @@ class Bars:
         work.task = self.bars.add_task(what, total=total, note=note, work=work)
         self.works.append(work)
         return work
+
+    def _remove(self, work: "_Work") -> None:
+        self.works.remove(work)
+        self.bars.remove_task(work.task)
 
     def _hear(self, work: "_Work", number: int) -> None:
         """More of a piece of work is done; what takes long is said once, as soon as that can be told."""
@@ -189,6 +214,9 @@ class Bars:
         if not open_works:
             return f"working, {duration(time.monotonic() - self.begun)} so far"
         return max(open_works, key=lambda work: work.advance).line()
+
+
+_RUNNING: ContextVar[Bars | None] = ContextVar("running", default=None)
 
 
 @dataclass(slots=True)

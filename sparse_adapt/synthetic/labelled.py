@@ -22,6 +22,7 @@ from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.idf import shares_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds
+from sparse_adapt.report.progress import passing
 from sparse_adapt.synthetic.background import like_queries
 from sparse_adapt.synthetic.labels import ALIKE, LEAST_ALIKE, Labeller, SimilarityMargin, word_scores
 from sparse_adapt.synthetic.windows import (
@@ -48,6 +49,7 @@ TOLD = 10.0  # length of words' scores for terms beside that of their vectors: s
 WORDS_AT_ONCE = 1024
 BACKGROUND_ONE_IN = 2  # of the background texts that there are
 FEWER_EVERYDAY = 4  # one background text in so many drawn from anywhere
+READING = "texts read by the semantic labeller"
 FEWEST = 10  # texts that teach a term, even where the labeller finds fewer
 
 
@@ -174,7 +176,8 @@ class LabelledMeanings:
         kept = _encoded(dense, tuple(compress(texts, ~by_model)))
         vectors = np.empty((len(texts), kept.shape[1]), np.float32)
         vectors[~by_model] = kept
-        vectors[by_model] = dense.encode(list(compress(texts, by_model)))
+        worded = list(compress(texts, by_model))
+        vectors[by_model] = dense.encode(worded, progress=passing(READING, len(worded)))
         return vectors
 
     def _alike(self, vectors: NDArray[np.float32]) -> list[dict[int, list[int]]]:
@@ -233,7 +236,7 @@ def _answered(vectors: NDArray[np.float32], documents: NDArray[np.float32]) -> l
 @lru_cache(maxsize=3)
 def _encoded(dense: DenseEncoder, texts: tuple[str, ...]) -> NDArray[np.float32]:
     """Vectors (B, H) of what is the same in every stage, kept for the next: words, background and synthetic texts."""
-    return dense.encode(texts)
+    return dense.encode(texts, progress=passing(READING, len(texts)))
 
 
 def _texts(reference: SparseEncoder, token_ids: Sequence[TokenIds]) -> list[str]:

@@ -25,6 +25,7 @@ from wordfreq import top_n_list, zipf_frequency
 from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.tokens import TokenIds
+from sparse_adapt.report.progress import passing
 
 TEXTS_AT_ONCE = 1024
 NEAREST = 3  # texts on either side that a text is compared with: one alone may be near by a word
@@ -95,10 +96,10 @@ class Labeller:
 
     def of_vectors(self, vectors: NDArray[np.float32]) -> SimilarityMargin:
         """The same of texts that are encoded (B, H), some at a time: sources may be thousands."""
-        parts = [
-            self._of_some(vectors[start : start + TEXTS_AT_ONCE])
-            for start in range(0, len(vectors), TEXTS_AT_ONCE)
-        ]
+        advance, parts = passing("texts compared with the sources of each term", len(vectors)), []
+        for start in range(0, len(vectors), TEXTS_AT_ONCE):
+            parts.append(self._of_some(vectors[start : start + TEXTS_AT_ONCE]))
+            advance(len(parts[-1]))
         return np.concatenate(parts) if parts else np.zeros((0, self.about.shape[1]), np.float32)
 
     def _of_some(self, vectors: NDArray[np.float32]) -> SimilarityMargin:
@@ -111,7 +112,8 @@ class Labeller:
         for term, own in enumerate(self.owned):
             if len(own):
                 nearest = _nearest(cosines[:, own])
-                others = self._others(cosines, best, term, min(NEAREST, len(own)))
+                reached = best[:, : len(own) + NEAREST]  # whose others are `NEAREST`, or all there are
+                others = self._others(cosines, reached, term, min(NEAREST, len(own)))
                 result[:, term] = nearest - np.maximum(others, self.least[term])
         return result
 
