@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 from odd import EMPTY_ROWS, ODD_IDS, export_odd, vouch_anew
+from qdrant_client import QdrantClient
 from small_servers import BulkServer, VespaServer, served
 
 from sparse_adapt.engines import elasticsearch, features, milvus, opensearch, qdrant, vespa
@@ -56,7 +57,8 @@ def loading(written, tmp_path, monkeypatch):
 
 def engine_of(name: str, folder: Path, stack: ExitStack) -> Loading:
     if name == "qdrant":
-        client = stack.enter_context(qdrant.open_qdrant(""))
+        client = QdrantClient(":memory:")  # which takes the place of a server
+        stack.callback(client.close)
         return Loading(name, partial(qdrant.load, client=client, collection="c"), partial(points_in, client))
     if name == "milvus":
         lite = stack.enter_context(milvus.open_milvus(str(folder / "server.db")))

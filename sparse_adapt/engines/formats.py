@@ -95,7 +95,7 @@ ENGINES = (
         "Qdrant",
         "points with sparse vectors",
         address="http://localhost:6333",
-        to_open=("qdrant", "qdrant_client"),
+        to_open=("qdrant", "qdrant_client", "qdrant_edge"),
     ),
     EngineRow(
         "milvus",

@@ -10,21 +10,23 @@ Qdrant takes numbers and UUIDs as ids: a document's is the UUID (version 5) of i
 document again replaces it, from whatever export it comes. The id itself stands in the payload. A document
 without an entry is a point without a vector: it is stored, and no search finds it.
 
-Weights stay float32. Qdrant gives no order to documents of equal score. Dimensions: V vocabulary.
+Weights stay float32. Qdrant gives no order to documents of equal score. A server at a URL is loaded and asked by its
+client; without a URL, Qdrant Edge is the same engine in this process. Dimensions: V vocabulary.
 """
 
 import json
-import warnings
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4, uuid5
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.engine import FloatEngine, check_taken, engine_errors, insert_all
+from sparse_adapt.engines.engine import FloatEngine, address_of, check_taken, engine_errors, insert_all
 from sparse_adapt.engines.layout import ExportLayout, ExportSource, StoredText, in_parts, json_string
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, read_export
 from sparse_adapt.errors import OutputError
@@ -87,7 +89,7 @@ def _sparse(text: StoredText) -> str:
 
 
 class Qdrant(FloatEngine):
-    """A collection that holds one export."""
+    """A collection of a server that holds one export."""
 
     def __init__(self, client: "QdrantClient", collection: str, manifest: ExportManifest, name: str) -> None:
         super().__init__(manifest)
@@ -115,40 +117,73 @@ class Qdrant(FloatEngine):
             yield {(point.payload or {})["document_id"]: point.score for point in answer.points}
 
 
-@contextmanager
-def open_export(export: ExportFolder, url: str, documents: EncodedBatch | None) -> Iterator[Qdrant]:
-    """An export in a collection of its own, which is gone afterwards.
+class QdrantEdge(FloatEngine):
+    """Qdrant in this process, with one export in a folder."""
 
-    `url` is a server's, or a folder to keep the collection in; without one it is held in memory.
-    """
+    def __init__(self, export: ExportFolder, folder: Path) -> None:
+        import qdrant_edge as edge
+
+        super().__init__(export.manifest)
+        self.name, self._edge = f"qdrant-edge-{version('qdrant-edge-py')}", edge
+        sparse = edge.EdgeSparseVectorParams(datatype=edge.VectorStorageDatatype.Float32)
+        self._shard = edge.EdgeShard.create(str(folder), edge.EdgeConfig(sparse_vectors={VECTOR: sparse}))
+        points = export.document_lines()
+        while some := list(islice(points, POINTS_A_REQUEST)):
+            self._shard.update(edge.UpdateOperation.upsert_points(list(map(self._point, some))))
+        self._shard.optimize()
+
+    def search_all(self, queries: EncodedBatch, k: int) -> Run:
+        """For each query id its k best documents, best first."""
+        return self.in_batches(queries, QUERIES_A_BATCH, partial(self._search, k))
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        self._shard.close()
+
+    def _point(self, point: dict[str, Any]) -> Any:  # noqa: ANN401 - Qdrant's own
+        sparse = point["vector"].items()
+        vector: dict[str, Any] = {name: self._edge.SparseVector(**each) for name, each in sparse}
+        return self._edge.Point(point["id"], vector, point["payload"])
+
+    def _search(self, k: int, queries: list[dict[int, float]]) -> Iterator[dict[str, float]]:
+        edge = self._edge
+        vectors = [edge.SparseVector(list(query), list(query.values())) for query in queries]
+        requests = [
+            edge.QueryRequest(limit=k, query=edge.Query.Nearest(vector, using=VECTOR), with_payload=True)
+            for vector in vectors
+        ]
+        for found in self._shard.query_batch(edge.QueryBatchRequest(requests)):
+            yield {(point.payload or {})["document_id"]: point.score for point in found}
+
+
+@contextmanager
+def open_export(
+    export: ExportFolder, url: str, documents: EncodedBatch | None
+) -> "Iterator[Qdrant | QdrantEdge]":
+    """An export in a collection of its own on the server at `url`, or in this process; both are gone afterwards."""
+    if not url:
+        with TemporaryDirectory() as scratch, closing(QdrantEdge(export, Path(scratch))) as engine:
+            yield engine
+        return
     collection = f"sparse-adapt-{uuid4().hex}"
-    with open_qdrant(url) as client, _told(url or "Qdrant"):
+    with _connected(url) as client:
         try:
             load(export.path, client, collection)
-            yield Qdrant(client, collection, export.manifest, _name(client, url))
+            yield Qdrant(client, collection, export.manifest, f"qdrant-{client.info().version}")
         finally:
             client.delete_collection(collection)
 
 
 @contextmanager
-def open_qdrant(url: str) -> "Iterator[QdrantClient]":
-    """A client of the server at `url`, of the folder there, or of nothing but memory.
-
-    Raises OutputError where there is no server, or another process has the folder.
-    """
+def _connected(url: str) -> "Iterator[QdrantClient]":
+    """A client of the server at `url`. Raises OutputError where there is none."""
     from qdrant_client import QdrantClient
 
-    with warnings.catch_warnings(), _told(url or "Qdrant"):
-        warnings.simplefilter("ignore")  # that the local mode is slow above 20,000 points
+    address = address_of(url)
+    with _told(address.place):
+        client = QdrantClient(url=address.url, timeout=SECONDS, check_compatibility=False)
         try:
-            if url.startswith(("http://", "https://")):
-                client = QdrantClient(url=url, timeout=SECONDS, check_compatibility=False)
-                client.get_collections()
-            else:
-                client = QdrantClient(path=url) if url else QdrantClient(location=":memory:")
-        except RuntimeError as error:
-            raise OutputError(f"{url}: another process has this folder open; wait until it ends") from error
-        try:
+            client.get_collections()
             yield client
         finally:
             client.close()
@@ -195,12 +230,6 @@ def _create(folder: Path, client: "QdrantClient", collection: str) -> None:
         name: models.SparseVectorParams(**settings) for name, settings in settings["sparse_vectors"].items()
     }
     client.create_collection(collection, vectors_config=settings["vectors"], sparse_vectors_config=sparse)
-
-
-def _name(client: "QdrantClient", url: str) -> str:
-    if url.startswith(("http://", "https://")):
-        return f"qdrant-{client.info().version}"
-    return f"qdrant-client-{version('qdrant-client')}"
 
 
 def _told(place: str) -> AbstractContextManager[None]:
