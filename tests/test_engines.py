@@ -34,7 +34,9 @@ def one_each(columns: int) -> EncodedBatch:
     return EncodedBatch([f"d{row}" for row in range(columns + 1)], rows)
 
 
-@pytest.mark.parametrize("name", ["opensearch", "opensearch-seismic", "elasticsearch", "qdrant", "vespa"])
+@pytest.mark.parametrize(
+    "name", ["opensearch", "opensearch-seismic", "elasticsearch", "pgvector", "qdrant", "vespa"]
+)
 def test_every_file_is_as_it_was(name, tmp_path, golden_folder):
     manifest = export(name, tmp_path / "out", TOKENS, BLOCK, queries=QUERIES)
     golden_folder(tmp_path / "out", name)

@@ -1,9 +1,9 @@
 """Search engines: the files that an engine loads, and the engine itself, opened and compared with exact search.
 
 Each engine has one module, which knows its files, says how they are loaded, and opens an export in the engine:
-`anserini` (with `lucene`, its index, and `java`), `ciff`, `seismic`, `milvus`, `qdrant`, `vespa`, `opensearch`,
-`opensearch_seismic` and `elasticsearch` (with `features`, which they share), `onnx` and `opensearch_model` (the encoder
-itself).
+`anserini` (with `lucene`, its index, and `java`), `ciff`, `seismic`, `milvus`, `qdrant`, `pgvector`, `vespa`,
+`opensearch`, `opensearch_seismic` and `elasticsearch` (with `features`, which they
+share), `onnx` and `opensearch_model` (the encoder itself).
 
 `formats` has a row for each engine. `quantise` makes weights into what an engine keeps, `manifest` says what an export
 holds, `layout` brings texts into files, `engine` is what an open engine can do, `writing` writes an export, and

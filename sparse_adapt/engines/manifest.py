@@ -160,8 +160,7 @@ def remarks(manifest: ExportManifest) -> Iterator[str]:
     else:
         yield f"weights are stored as whole numbers: weight x {stored.scale:g}, rounded"
         smallest, largest = 0.5 / stored.scale, stored.largest / stored.scale
-    if manifest.facts.get("renumbered_tokens"):
-        yield f"tokens have other numbers than in the model: {manifest.facts['renumbered_tokens']:,} in numbers.json"
+    yield from _of_one_format(manifest.facts)
     weights = f"{manifest.entries + manifest.dropped:,} weights"
     if manifest.dropped:
         yield f"left out, because they are below {smallest:.3g}: {manifest.dropped:,} of {weights}"
@@ -173,3 +172,14 @@ def remarks(manifest: ExportManifest) -> Iterator[str]:
     if manifest.empty_queries:
         empty, queries = manifest.empty_queries, f"{manifest.queries + manifest.empty_queries:,} queries"
         yield f"left out, because no weight is left: {empty:,} of {queries}"
+
+
+def _of_one_format(facts: Mapping[str, Fact]) -> Iterator[str]:
+    """What one format alone may cost, by its facts."""
+    if facts.get("renumbered_tokens"):
+        yield f"tokens have other numbers than in the model: {facts['renumbered_tokens']:,} in numbers.json"
+    if facts.get("cut_documents"):
+        cut = f"{facts['cut_weights']:,} weights of {facts['cut_documents']:,} documents"
+        yield f"left out, the lightest, because a document keeps {facts['most_weights']:,}: {cut}"
+    if facts.get("hnsw") is False:
+        yield f"no HNSW index, because a document has {facts['most_weights']:,} weights: searches are exact"

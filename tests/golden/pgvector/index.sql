@@ -1,0 +1,1 @@
+CREATE INDEX IF NOT EXISTS documents_weights ON documents USING hnsw (weights sparsevec_ip_ops);
