@@ -126,6 +126,13 @@ ENGINES = (
         to_open=("seismic", "seismic"),
     ),
     EngineRow(
+        "parquet",
+        "DuckDB",
+        "tables of postings in Parquet for DuckDB and others",
+        to_write=("parquet", "pyarrow"),
+        to_open=("parquet", "duckdb"),
+    ),
+    EngineRow(
         "onnx",
         "ONNX Runtime",
         "the encoder itself, pooling inside, for ONNX Runtime",
