@@ -32,7 +32,9 @@ def test_vectors_are_exported_and_checked(sparse_adapt, vectors, tiny_model, zor
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("format", ["anserini", "seismic", "qdrant", "milvus"])
+@pytest.mark.parametrize(
+    "format", ["anserini", "opensearch", "parquet", "pgvector", "seismic", "qdrant", "milvus"]
+)
 def test_an_export_is_checked_in_its_engine(
     format, sparse_adapt, vectors, tiny_model, zorvex_collection, tmp_path
 ):
@@ -50,9 +52,9 @@ def test_a_server_that_is_not_there_is_one_line(
     monkeypatch.setattr("sparse_adapt.engines.vespa.PAUSES", ())
     sparse_adapt("export", format, "--vectors", vectors, "-o", tmp_path / "out")
     against = ("--model", tiny_model, "--vectors", vectors, "--queries", zorvex_collection)
-    ran = sparse_adapt("check-export", tmp_path / "out", *against)
-    assert ran.status == 2
-    assert "--url" in ran.said[-1]
+    if format == "vespa":  # which doesn't run in this process
+        ran = sparse_adapt("check-export", tmp_path / "out", *against)
+        assert (ran.status, "--url" in ran.said[-1]) == (2, True)
     ran = sparse_adapt("check-export", tmp_path / "out", *against, "--url", "http://127.0.0.1:9")
     assert (ran.status, ran.out) == (2, "")
     assert ran.said[-1].startswith("error: http://127.0.0.1:9")

@@ -21,7 +21,6 @@ from odd import (
     export,
     export_odd,
     odd_documents,
-    odd_queries,
     vectors_of,
     vouch_anew,
 )
@@ -33,11 +32,10 @@ from sparse_adapt.engines import features
 from sparse_adapt.engines.elasticsearch import ELASTICSEARCH
 from sparse_adapt.engines.features import bulk_documents, rounded
 from sparse_adapt.engines.formats import open_engine
-from sparse_adapt.engines.java import java_class
 from sparse_adapt.engines.layout import ExportSource, unescape_token
+from sparse_adapt.engines.lucene_features import halving, lucene_index
 from sparse_adapt.engines.manifest import read_export
-from sparse_adapt.engines.opensearch import OPENSEARCH, halving
-from sparse_adapt.engines.quantise import as_floats
+from sparse_adapt.engines.opensearch import OPENSEARCH
 from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.files.place import Place
@@ -181,37 +179,20 @@ def test_names_by_hand():
 # -- Lucene ---------------------------------------------------------------------------------------
 
 
-def test_lucene_keeps_and_scores_weights_as_said(tmp_path):
-    """The class that both engines store features with, from Lucene itself."""
-    documents, queries = odd_documents(), odd_queries()
-    names = OPENSEARCH.names(ODD_TOKENS)
-    feature, document = (
-        java_class(f"org.apache.lucene.document.{name}") for name in ("FeatureField", "Document")
-    )
-    from jnius import cast
+def test_lucene_ranks_as_exact_search_over_what_it_keeps(kind, exported):
+    with open_engine(kind, exported) as engine:
+        check_ranking(engine)
+    assert engine.name.startswith("Lucene 9.")
 
-    directory = java_class("org.apache.lucene.store.ByteBuffersDirectory")()
-    config = java_class("org.apache.lucene.index.IndexWriterConfig")()
-    index = java_class("org.apache.lucene.index.IndexWriter")(directory, config)
-    for _, columns, weights in as_floats(documents._replace(vectors=rounded(documents.vectors))).rows():
-        made = document()
-        for column, weight in zip(columns, weights, strict=True):
-            made.add(feature("weights", names[column], weight))
-        index.addDocument(made)
-    index.close()
-    reader = java_class("org.apache.lucene.index.DirectoryReader").open(directory)
-    searcher = java_class("org.apache.lucene.search.IndexSearcher")(
-        cast("org.apache.lucene.index.IndexReader", reader)
-    )
-    should = java_class("org.apache.lucene.search.BooleanClause$Occur").SHOULD
-    exact = search(queries.vectors, queries.ids, rounded(documents.vectors), documents.ids, 10)
-    for query_id, columns, weights in as_floats(queries).rows():
-        builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
-        for column, weight in zip(columns, weights, strict=True):
-            builder.add(feature.newLinearQuery("weights", names[column], weight), should)
-        hits = searcher.search(builder.build(), 10).scoreDocs
-        assert {documents.ids[hit.doc]: hit.score for hit in hits} == pytest.approx(exact[query_id], rel=1e-6)
-    reader.close()
+
+def test_lucene_cuts_a_weight_off_after_nine_bits():
+    weights = {"a": 1 + 2**-8, "b": 1 + 2**-8 + 2**-9, "c": 1 + 2**-9}
+    with lucene_index([("d", weights)]) as ask:
+        found = [next(ask([{name: 1.0}], 1))["d"] for name in weights]
+    assert found == [1 + 2**-8, 1 + 2**-8, 1]
+    kept = rounded(csr_matrix(np.array([list(weights.values())], np.float32)))
+    with lucene_index([("d", dict(zip(weights, kept.data.tolist(), strict=True)))]) as ask:
+        assert [next(ask([{name: 1.0}], 1))["d"] for name in weights] == kept.data.tolist()
 
 
 def test_nine_bits_by_hand():

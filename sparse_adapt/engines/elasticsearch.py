@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from sparse_adapt.engines.features import BUSY, FIELD, SECONDS, FeatureFields, Server
+from sparse_adapt.engines.features import BUSY, SECONDS, FeatureFields, Server
 from sparse_adapt.engines.layout import escape_token
+from sparse_adapt.engines.lucene_features import FIELD
 
 
 def _search_body(weights: Mapping[str, float], k: int) -> tuple[dict[str, Any], float]:

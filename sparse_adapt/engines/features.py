@@ -45,12 +45,12 @@ from sparse_adapt.engines.layout import (
     json_object,
     json_string,
 )
-from sparse_adapt.engines.manifest import ExportFolder, read_export
+from sparse_adapt.engines.lucene_features import FIELD, Ask, lucene_index, lucene_version
+from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, read_export
 from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 INDEX_FILE = "index.json"
-FIELD = "weights"
 TEXT_FIELDS = ("title", "text")
 RESULTS = 10
 LONGEST_ID = 512  # bytes of a document's _id
@@ -157,13 +157,20 @@ class FeatureFields:
     def open_export(
         self, export: ExportFolder, url: str, documents: EncodedBatch | None
     ) -> "Iterator[FeatureIndex]":
-        """An export in an index of its own on the server at `url`, which is gone afterwards."""
-        index = f"sparse-adapt-{uuid4().hex}"
+        """An export in an index of its own on the server at `url`, which is gone afterwards; without one, in Lucene."""
+        names = self.names_in(export) if self.names_in else self.names(export.tokens)
+        if not url:
+            weights = ((document_id, fields.get(FIELD, {})) for document_id, fields in bulk_documents(export))
+            with lucene_index(weights) as ask:
+                name = f"Lucene {lucene_version()}, as {self.title} uses it"
+                yield FeatureIndex(export.manifest, name, names, ask)
+            return
+        index, place = f"sparse-adapt-{uuid4().hex}", address_of(url).place
         with self._connected(url) as server:
-            opened = FeatureIndex(self, server, index, export, address_of(url).place)
+            name = f"{self.name}-{_version(self, server, place)}"
             try:
                 self.load(export.path, url, index)
-                yield opened
+                yield FeatureIndex(export.manifest, name, names, partial(self._ask, server, index, place))
             finally:
                 server.client.indices.delete(index=index)
 
@@ -191,6 +198,18 @@ class FeatureFields:
             check_taken(place, refused, export.manifest.documents)
             server.client.indices.refresh(index=index)
             return int(server.client.count(index=index)["count"])
+
+    def _ask(
+        self, server: Server, index: str, place: str, queries: list[dict[str, float]], k: int
+    ) -> Iterator[dict[str, float]]:
+        """The k best documents of each query, by one request."""
+        searches = [self.search_body(query, k) for query in queries]
+        lines = [line for body, _ in searches for line in ({}, body)]
+        answers = server.client.msearch(body=lines, index=index)["responses"] if lines else ()
+        for answer, (_, factor) in zip(answers, searches, strict=True):
+            if "error" in answer:
+                raise OutputError(f"{place}: refuses a query ({_cause(answer['error'])}); see its settings")
+            yield {hit["_id"]: hit["_score"] / factor for hit in answer["hits"]["hits"]}
 
     @contextmanager
     def _connected(self, url: str) -> Iterator[Server]:
@@ -227,15 +246,11 @@ class FeatureFields:
 
 
 class FeatureIndex(FloatEngine):
-    """An index that holds one export."""
+    """An index that holds one export, whose V tokens are called `names`, and a function that puts queries to it."""
 
-    def __init__(
-        self, fields: FeatureFields, server: Server, index: str, export: ExportFolder, place: str
-    ) -> None:
-        super().__init__(export.manifest)
-        self.fields, self.server, self.index, self.place = fields, server, index, place
-        self.name = f"{fields.name}-{_version(fields, server, place)}"
-        self._names = fields.names_in(export) if fields.names_in else fields.names(export.tokens)
+    def __init__(self, manifest: ExportManifest, name: str, names: Sequence[str], ask: Ask) -> None:
+        super().__init__(manifest)
+        self.name, self._names, self._ask = name, names, ask
 
     def stored(self, documents: EncodedBatch) -> csr_matrix:
         """The documents as Lucene keeps them (rows, V): rounded to 9 significant bits."""
@@ -253,17 +268,6 @@ class FeatureIndex(FloatEngine):
         found = self._ask([each for each in wanted if each], k)
         for each in wanted:
             yield next(found) if each else {}
-
-    def _ask(self, queries: list[dict[str, float]], k: int) -> Iterator[dict[str, float]]:
-        searches = [self.fields.search_body(query, k) for query in queries]
-        lines = [line for body, _ in searches for line in ({}, body)]
-        answers = self.server.client.msearch(body=lines, index=self.index)["responses"] if lines else ()
-        for answer, (_, factor) in zip(answers, searches, strict=True):
-            if "error" in answer:
-                raise OutputError(
-                    f"{self.place}: refuses a query ({_cause(answer['error'])}); see its settings"
-                )
-            yield {hit["_id"]: hit["_score"] / factor for hit in answer["hits"]["hits"]}
 
 
 def rounded(weights: csr_matrix) -> csr_matrix:

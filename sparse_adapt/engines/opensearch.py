@@ -16,7 +16,6 @@ the table with next to nothing. Dimensions: V vocabulary.
 """
 
 import json
-import math
 import shlex
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,8 +27,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sparse_adapt.engines.features import BUSY, FIELD, SECONDS, FeatureFields, Server
+from sparse_adapt.engines.features import BUSY, SECONDS, FeatureFields, Server
 from sparse_adapt.engines.layout import ExportLayout, ExportSource, WriteDocuments
+from sparse_adapt.engines.lucene_features import FIELD, halving
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, file_there
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.marker import checksum_of_file
@@ -38,18 +38,11 @@ from sparse_adapt.model.saved import write_tokenizer
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
-HEAVIEST_WEIGHT = 64.0  # in a query, for Lucene's linear feature query
 NEXT_TO_NOTHING = 1e-6
 QUERY_FOLDER = "query"
 TOKENIZER, TABLE, ZIP_FILE, CONFIG_FILE = "tokenizer.json", "idf.json", "tokenizer.zip", "model_config.json"
 ABOUT = "Queries by a table: each token of a text, once, at its weight."
 EPOCH = (1980, 1, 1, 0, 0, 0)  # of the files in a zip file: the same files give the same zip file
-
-
-def halving(weights: Mapping[str, float]) -> float:
-    """The power of two that a query is multiplied with, 1 unless a weight is too heavy."""
-    heaviest = max(weights.values(), default=0.0)
-    return 1.0 if heaviest <= HEAVIEST_WEIGHT else 2.0 ** -math.ceil(math.log2(heaviest / HEAVIEST_WEIGHT))
 
 
 def search_body(weights: Mapping[str, float], k: int) -> tuple[dict[str, Any], float]:

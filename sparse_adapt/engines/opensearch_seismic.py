@@ -18,8 +18,9 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from sparse_adapt.engines.features import FIELD, INDEX_FILE, FeatureFields
+from sparse_adapt.engines.features import INDEX_FILE, FeatureFields
 from sparse_adapt.engines.layout import ExportLayout, ExportSource
+from sparse_adapt.engines.lucene_features import FIELD
 from sparse_adapt.engines.manifest import ExportFolder
 from sparse_adapt.engines.opensearch import connect, search_body
 from sparse_adapt.engines.quantise import as_floats
