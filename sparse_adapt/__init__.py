@@ -37,6 +37,7 @@ __all__ = [
     "mine_terms",
     "pack",
     "packs",
+    "push",
     "search",
     "train",
     "unpack",
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from sparse_adapt.api.measuring import evaluate
     from sparse_adapt.api.models import Model, load
     from sparse_adapt.api.packing import pack, packs, unpack
+    from sparse_adapt.api.pushing import push
     from sparse_adapt.api.searching import search
     from sparse_adapt.api.terms import mine_terms
     from sparse_adapt.api.training import train
@@ -72,6 +74,7 @@ _PLACES = {
     "mine_terms": "api.terms",
     "pack": "api.packing",
     "packs": "api.packing",
+    "push": "api.pushing",
     "search": "api.searching",
     "train": "api.training",
     "unpack": "api.packing",

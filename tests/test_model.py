@@ -11,7 +11,7 @@ import torch
 from torch.testing import assert_close
 
 from sparse_adapt.errors import ModelError
-from sparse_adapt.model import folder, sparse
+from sparse_adapt.model import folder, hub, sparse
 from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.folder import ModelFolder, resolve
 from sparse_adapt.model.sparse import SparseEncoder
@@ -80,8 +80,8 @@ def test_what_is_asked_of_the_hub_holds_no_pickles_and_no_other_formats(monkeypa
     others = ["pytorch_model.bin", "onnx/model.onnx", "openvino/config.json", "code.py"]
     kept = filter_repo_objects(
         [*files, *others],
-        allow_patterns=folder.HUB_FILES,
-        ignore_patterns=folder.HUB_FOLDERS,
+        allow_patterns=hub.MODEL_FILES,
+        ignore_patterns=hub.OTHER_FORMATS,
     )
     assert sorted(kept) == sorted(files)
 

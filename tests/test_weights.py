@@ -13,7 +13,8 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer, BertModel, MobileBertConfig
 
 from sparse_adapt.errors import ModelError
-from sparse_adapt.model.folder import BUNDLED, ModelFolder, hub_id_in, resolve
+from sparse_adapt.model.folder import BUNDLED, ModelFolder, resolve
+from sparse_adapt.model.hub import hub_id_in
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.weights import INDEX_FILE, check_weights
 

@@ -34,6 +34,14 @@ def a_model_or_none(source: str) -> None:
         a_model(source)
 
 
+def a_pack(source: str) -> None:
+    """Raise InputError for what is neither a file nor the name of a repository on the Hub."""
+    from sparse_adapt.model.hub import hub_id_in
+
+    if not hub_id_in(source):
+        a_file(source)
+
+
 def a_pack_or_model(source: str) -> None:
     """Raise ModelError for what is neither a file nor a model."""
     if not Path(source).is_file():

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from sparse_adapt.api.checks import a_file, a_pack_or_model, check_free_file, check_output
+from sparse_adapt.api.checks import a_pack, a_pack_or_model, check_free_file, check_output
 from sparse_adapt.api.following import free, line
 from sparse_adapt.api.options import (
     CORPUS_HELP,
@@ -218,7 +218,13 @@ def pack(
 def unpack(
     files: Annotated[
         str | Path | Sequence[str | Path] | None,
-        Option("Term packs to put in.", metavar="FILE...", place=True, check=a_file, shown="none"),
+        Option(
+            "Term packs to put in: files, or hub:owner/name.",
+            metavar="FILE...",
+            place=True,
+            check=a_pack,
+            shown="none",
+        ),
     ],
     model: Annotated[
         "ModelGiven",
@@ -287,7 +293,7 @@ def packs(
     source: Annotated[
         "ModelGiven",
         Option(
-            "A model folder, or the file of a term pack. Also as --model.",
+            "A model folder, the file of a term pack, or hub:owner/name of either. Also as --model.",
             metavar="MODEL_OR_FILE",
             place=True,
             check=a_pack_or_model,

@@ -42,7 +42,10 @@ PANELS: dict[str, tuple[CommandRow | str, ...]] = {  # a stage stands by its nam
         CommandRow("graft", f"{API}.grafting:graft", f"{API}.grafting:grafted"),
     ),
     "Stages": (*MAIN_PATH, CommandRow("run", f"{API}.running:run")),
-    "Term packs": tuple(CommandRow(name, f"{API}.packing:{name}") for name in ("pack", "unpack", "packs")),
+    "Share": (
+        *(CommandRow(name, f"{API}.packing:{name}") for name in ("pack", "unpack", "packs")),
+        CommandRow("push", f"{API}.pushing:push"),
+    ),
     "Understand": (
         CommandRow("diagnose", f"{API}.insight:diagnose_either"),
         CommandRow("explain", f"{API}.insight:look_for"),

@@ -4,7 +4,6 @@ A path never goes to the network, mistyped or not: only `hub:owner/name`, and an
 mean the Hub. Where `owner/name` is no folder, the error names both: the folder that is near and the Hub's spelling.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -14,10 +13,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple, Union
 
-from sparse_adapt.errors import ModelError, first_line
+from sparse_adapt.errors import ModelError
 from sparse_adapt.files.marker import checksum
 from sparse_adapt.files.place import is_there
 from sparse_adapt.files.steps import Source
+from sparse_adapt.model.hub import HUB_ID, MODEL_FILES, ON_THE_HUB, fetch, hub_id_in
 
 
 class Bundled(NamedTuple):
@@ -59,19 +59,6 @@ BUNDLED = {
         },
     ),
 }
-ON_THE_HUB = "hub:"
-HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # after `hub:`
-HUB_FILES = [
-    "*.json",
-    "model*.safetensors",
-    "*/model.safetensors",
-    "vocab.*",
-    "merges.txt",
-    "*.model",
-    "query_token_weights.txt",
-    "README.md",
-]
-HUB_FOLDERS = ["onnx/*", "openvino/*"]  # other formats of the same model
 CARD_FILE = "README.md"
 UNKNOWN = "unknown"  # licence
 
@@ -101,17 +88,7 @@ class ModelFolder:
     def path(self) -> Path:
         """The folder on this machine, copied from the Hub or its local cache where the name is `hub:owner/name`."""
         hub_id = hub_id_in(self.address)
-        if not hub_id:
-            return Path(self.address)
-        from huggingface_hub import snapshot_download
-
-        try:
-            return Path(snapshot_download(hub_id, allow_patterns=HUB_FILES, ignore_patterns=HUB_FOLDERS))
-        except (OSError, ValueError) as error:
-            raise ModelError(
-                f"{self.source}: the Hub didn't give a model ({first_line(error)}); "
-                "check the name and the connection, or give a folder or the alias splade-tiny"
-            ) from error
+        return fetch(hub_id, MODEL_FILES) if hub_id else Path(self.address)
 
     @property
     def local(self) -> Path | None:
@@ -184,12 +161,6 @@ def resolve(source: str | Path) -> str:
 def bundled_at(folder: Path) -> Bundled | None:
     """The model that a package brings along in this folder; None for any other folder."""
     return next((each for each in BUNDLED.values() if each.folder == folder), None)
-
-
-def hub_id_in(source: str) -> str:
-    """The id of a model on the Hub, which `hub:` stands before; empty for anything else."""
-    hub_id = source.removeprefix(ON_THE_HUB)
-    return hub_id if source.startswith(ON_THE_HUB) and HUB_ID.fullmatch(hub_id) else ""
 
 
 def _advice(name: str) -> str:

@@ -148,7 +148,7 @@ def _opening(origin: ModelOrigin, tokens: Sequence[NewToken]) -> str:
 def _added(folder: Path, tokens: Sequence[NewToken]) -> str:
     if not tokens:
         return "No term was added: the vocabulary is that of the base model.\n"
-    named = ", ".join(_code(token.term) for token in tokens[:FIRST])
+    named = ", ".join(code(token.term) for token in tokens[:FIRST])
     more = f" and {len(tokens) - FIRST:,} more (`vocabulary.json` lists them)" if len(tokens) > FIRST else ""
     longest = read_vocabulary(folder)[1]
     return (
@@ -239,6 +239,6 @@ def _counted(tokens: Sequence[NewToken]) -> str:
     return f"{len(tokens):,} new {'term' if len(tokens) == 1 else 'terms'}"
 
 
-def _code(text: str) -> str:
+def code(text: str) -> str:
     """A text as code, whatever signs it holds."""
     return f"<code>{json.dumps(text, ensure_ascii=False)[1:-1]}</code>" if "`" in text else f"`{text}`"

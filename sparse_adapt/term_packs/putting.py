@@ -20,6 +20,7 @@ from sparse_adapt.files.records import Record
 from sparse_adapt.files.records import read_record as read_list
 from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.folder import ModelFolder
+from sparse_adapt.model.hub import PACK_FILES, fetch, hub_id_in
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import TermError, check_kept, is_wordpiece, with_entries
 from sparse_adapt.report.progress import Progress, no_progress
@@ -57,9 +58,11 @@ class Opened:
 
 
 def packs_in(source: str | Path) -> list[TermPack]:
-    """The packs of a model in their order, none where it holds none; or the one in a file."""
+    """The packs of a model in their order, none where it holds none; or the one in a file or on the Hub."""
     if Path(source).is_file():
         return [read_pack(source)]
+    if hub_id := hub_id_in(str(source)):
+        return [read_pack(path) for path in sorted(fetch(hub_id, PACK_FILES).glob("*.pack"))]
     place = ModelFolder.of(source).path / FOLDER
     held = _read_list(place)
     return [] if held is None else [read_pack(place / name) for name in held.packs]
@@ -105,7 +108,7 @@ def plan_unpacking(files: Sequence[str | Path], model: str | Path, remove: Seque
     Raises ConfigError for a name that is none of its packs', and InputError for a file that is no pack, or none for
     this model, and for two packs with a term in common.
     """
-    added = [read_pack(file) for file in files]
+    added = [pack for file in files for pack in _given(file)]
     before = open_model(model)
     names = [pack.name for pack in before.packs]
     for name in remove:
@@ -118,6 +121,14 @@ def plan_unpacking(files: Sequence[str | Path], model: str | Path, remove: Seque
     packs = (*(pack for pack in before.packs if pack.name not in remove), *added)
     _check_apart(packs, before.base, str(model))
     return Unpacking(str(model), before, packs)
+
+
+def _given(file: str | Path) -> list[TermPack]:
+    """The pack in a file, or of a repository of the Hub. Raises InputError where there is none."""
+    packs = packs_in(file) if hub_id_in(str(file)) else [read_pack(file)]
+    if not packs:
+        raise InputError(file, "holds no term pack; check the name")
+    return packs
 
 
 def _check_fits(pack: TermPack, sha256: str, model: str) -> None:

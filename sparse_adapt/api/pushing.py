@@ -1,0 +1,160 @@
+"""A model folder or a term pack, put on the Hub: `push`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from sparse_adapt.api.checks import a_pack_or_model
+from sparse_adapt.api.following import line
+from sparse_adapt.api.options import Option, declared
+from sparse_adapt.api.results import After, CommandResult
+from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.report.messages import say
+from sparse_adapt.report.sections import Section, untitled
+from sparse_adapt.report.tables import Row
+
+if TYPE_CHECKING:
+    from sparse_adapt.api.models import ModelGiven
+
+PACKS = "packs/"  # of a model: they name its base on this machine, and are pushed each by itself
+
+
+def a_repository(name: str) -> None:
+    """Raise ConfigError for what can't be the name of a repository on the Hub."""
+    _hub_id(name)
+
+
+@dataclass(frozen=True, repr=False)
+class Pushed(CommandResult):
+    """What was put on the Hub: the repository as `hub:owner/name`, and its files with their bytes."""
+
+    repository: str
+    files: Mapping[str, int]
+    is_pack: bool = False
+
+    @property
+    def headline(self) -> str:
+        """The repository, and how much it holds."""
+        return f"{self.repository}: {_counted(self.files)}"
+
+    def rows(self) -> Sequence[Row]:
+        """One row for each file."""
+        return [{"file": name, "bytes": size} for name, size in self.files.items()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The repository and its files."""
+        return {"repository": self.repository, "files": dict(self.files)}
+
+    def sections(self) -> Sequence[Section]:
+        """What was pushed."""
+        return untitled(f"pushed {self.headline}")
+
+    def after(self) -> After:
+        """How to look at it there."""
+        command = "packs" if self.is_pack else "diagnose"
+        return After(next_steps=[line(command, *([] if self.is_pack else ["--model"]), self.repository)])
+
+
+@declared
+def push(
+    source: Annotated[
+        "ModelGiven",
+        Option(
+            "A model folder, or the file of a term pack.",
+            metavar="MODEL_OR_FILE",
+            place=True,
+            check=a_pack_or_model,
+        ),
+    ],
+    repository: Annotated[
+        str, Option("Where to, on the Hub.", metavar="OWNER/NAME", place=True, check=a_repository)
+    ],
+    *,
+    private: Annotated[bool, Option("Only its owner sees the repository that is made.")] = False,
+    overwrite: Annotated[
+        bool, Option("Replace the files of a repository that is there; earlier ones stay in its history.")
+    ] = False,
+) -> Pushed:
+    """Put a model or a term pack on the Hub.
+
+    From there `hub:owner/name` loads it. Its files and their size are listed first: what loading reads, and the card.
+    Records of how it was made stay here, for they name folders of this machine. The token is that of `hf auth login`,
+    or HF_TOKEN.
+
+    source: a folder, a `Model` that was saved there, or the file of a term pack. repository: `owner/name`. private:
+    whether only its owner sees a repository that is made. overwrite: whether files may be replaced.
+
+    Raises ConfigError without a token; OutputError for a repository that is there, where the Hub refuses, and where
+    the connection breaks: then nothing was pushed.
+
+    >>> import sparse_adapt as sa
+    >>> sa.push("adapted/model", "my-team/our-words", private=True)  # doctest: +SKIP
+    """
+    from sparse_adapt.model.hub import ON_THE_HUB, check_pushable
+    from sparse_adapt.model.hub import push as push_files
+
+    hub_id = _hub_id(repository)
+    place = str(source) if isinstance(source, str | Path) else source.saved_at()
+    is_pack = Path(place).is_file()
+    files = _files_of_pack(Path(place)) if is_pack else _files_of_model(place)
+    held = check_pushable(hub_id, private, overwrite)
+    sizes = {
+        name: len(each) if isinstance(each, bytes) else each.stat().st_size for name, each in files.items()
+    }
+    say(f"pushing {_counted(sizes)} to {'a private' if private else 'the'} repository {hub_id}:")
+    for name, size in sizes.items():
+        say(f"  {name}  {_size(size)}")
+    push_files(hub_id, files, held, private)
+    return Pushed(ON_THE_HUB + hub_id, sizes, is_pack)
+
+
+def _hub_id(name: str) -> str:
+    """The id of a repository, with or without `hub:` before it. Raises ConfigError for what is none."""
+    from sparse_adapt.model.hub import HUB_ID, ON_THE_HUB
+
+    hub_id = name.removeprefix(ON_THE_HUB)
+    if not HUB_ID.fullmatch(hub_id):
+        raise ConfigError(f"{name}: is no name of a repository; give OWNER/NAME")
+    return hub_id
+
+
+def _files_of_model(source: str) -> dict[str, Path | bytes]:
+    """What loading reads of a model's folder, and its card. Raises InputError for a folder that holds no model."""
+    from sparse_adapt.files.marker import ABOUT_A_MODEL
+    from sparse_adapt.model.folder import ModelFolder
+    from sparse_adapt.model.hub import is_loaded
+
+    folder = ModelFolder.of(source).path
+    found = {
+        path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()
+    }
+    files: dict[str, Path | bytes] = {
+        name: path
+        for name, path in found.items()
+        if is_loaded(name) and path.name not in ABOUT_A_MODEL and not name.startswith(PACKS)
+    }
+    if not {"config.json", "modules.json"} & files.keys():
+        advice = (
+            f"did you mean {folder / 'model'}?" if (folder / "model").is_dir() else "give a model's folder"
+        )
+        raise InputError(source, f"holds no model; {advice}")
+    return files
+
+
+def _files_of_pack(path: Path) -> dict[str, Path | bytes]:
+    """A term pack and its card. Raises InputError for a file that is none."""
+    from sparse_adapt.model.folder import CARD_FILE
+    from sparse_adapt.term_packs.card import pack_card
+    from sparse_adapt.term_packs.pack import read_pack
+
+    pack = read_pack(path)
+    return {f"{pack.name}.pack": path, CARD_FILE: pack_card(pack).encode()}
+
+
+def _counted(sizes: Mapping[str, int]) -> str:
+    return f"{len(sizes):,} files, {_size(sum(sizes.values()))}"
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size:,} bytes"
