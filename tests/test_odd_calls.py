@@ -33,7 +33,7 @@ def calls(model, tiny, collection):
     return {
         sa.load: {"source": tiny, "device": "cpu", "max_tokens": 16, "windows": 8, "overlap": 2},
         sa.mine_terms: {"corpus": DOCUMENTS, "model": str(tiny), "top": 1, "share": 0.2, "by": "gain",
-                        "out": None, "columns": (), "overwrite": False, "progress": False},
+                        "out": None, "define": None, "llm": None, "columns": (), "overwrite": False, "progress": False},
         sa.explain: {**read, **HOW, "query": "zorvex", "top": 1, "expansions": 2, "windows": 0, "overlap": None},
         sa.diagnose: {**read, "term": "zorvex", "document_id": "1", "device": "cpu", "max_tokens": 16},
         sa.diagnose_model: {**read, **HOW, "baseline": None},
@@ -51,7 +51,7 @@ def calls(model, tiny, collection):
         sa.train: {"stage": "warmup", **read, "out": OUT, "preset": "default", **ONCE, "steps": 1, "seed": 0,
                    "train": "all", "batch_size": 2, "device": "cpu"},
         sa.adapt: {"corpus": str(collection), "out": OUT, "model": tiny, "glossary": None, "columns": (),
-                   "queries": None, "candidates": None, "teacher": "bm25", "generator": None, "stages": None,
+                   "queries": None, "candidates": None, "teacher": "bm25", "llm": None, "stages": None,
                    "until": "queries", **ONCE, "seed": 0},
         model.encode: {"texts": ["a"], "side": "document", "progress": False},
         model.save: {"folder": OUT, "overwrite": False},

@@ -8,7 +8,6 @@ from sparse_adapt.collection.readers import Document, read_documents, read_judge
 from sparse_adapt.collection.sentences import sentences
 from sparse_adapt.errors import InputError
 from sparse_adapt.synthetic.queries import (
-    GENERATED,
     HELD,
     PHRASE,
     SENTENCE,
@@ -62,15 +61,17 @@ def test_the_seed_decides(documents):
     assert first == again != other
 
 
-def test_a_generator_writes_for_both_splits(documents):
+def test_a_model_writes_for_both_splits(documents):
     collected = make_queries(
         documents,
-        Queries(held=2, generated=3),
-        lambda texts: [f"who mends {' '.join(text.split()[:6])}?" for text in texts],
+        Queries(held=2, written=3),
+        lambda asked: [
+            [("explicit", f"who mends {each.title}?"), ("explicit", "the same")] for each in asked
+        ],
     )
-    generated = [query for query in collected.queries if query.kind == GENERATED]
-    assert [query.split for query in generated] == [HELD, HELD, TRAIN, TRAIN, TRAIN]
-    assert generated[0].text.startswith("who mends Care and repair")
+    written = [query for query in collected.queries if query.kind == "explicit"]
+    assert [query.split for query in written] == [HELD, HELD, HELD, TRAIN, TRAIN, TRAIN]  # "the same" once
+    assert written[0].text.startswith("who mends Care and repair")
 
 
 def test_sentences_keep_abbreviations_and_initials():

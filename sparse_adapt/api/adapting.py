@@ -14,8 +14,8 @@ from sparse_adapt.api.options import (
     CandidatesGiven,
     Columns,
     CorpusAtPlace,
-    Generator,
     Glossary,
+    Llm,
     Option,
     Overwrite,
     Resume,
@@ -164,7 +164,7 @@ def adapt(
     ] = None,
     candidates: CandidatesGiven = None,
     teacher: Annotated[str | None, replace(TEACHER, shown="ensemble")] = None,
-    generator: Generator = None,
+    llm: Llm = None,
     stages: Annotated[
         Sequence[str] | None,
         Option(
@@ -200,7 +200,8 @@ def adapt(
     queries: what users asked, to learn from beside synthetic queries.
     candidates: queries with scored documents, to learn from instead of synthetic ones.
     teacher: ensemble (by default), bm25, a dense model, a cross-encoder, or a file of scores.
-    generator: a sequence-to-sequence model that writes queries, by folder or `hub:owner/name`.
+    llm: a model that writes queries, as URL#MODEL of any server that speaks OpenAI's chat protocol; texts of the corpus
+    are sent there.
     stages: which stages are carried out; by default rank, which teaches ranking, and with a glossary also extend and
     dictionary. With extend, preserve and rank words of the corpus get a token that nothing defines.
     until: the step to stop after (terms, dictionary, queries, candidates, stages), to read and edit what it made.
@@ -247,7 +248,7 @@ def adapt(
     names = {
         "model": None if model is None else inputs.model(model),
         "teacher": teacher,
-        "generator": generator,
+        "llm": llm,
     }
     named |= {name: value for name, value in names.items() if value is not None}
     base = before or Request(corpus=named["corpus"], model=BASE_MODEL)

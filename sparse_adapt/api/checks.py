@@ -12,6 +12,7 @@ from sparse_adapt.files.place import Place
 
 FILE_KINDS = {  # of which commands write one: in words, and what reads the first entry or refuses the file
     "terms": ("list of terms", "sparse_adapt.terms.mining:read_terms"),
+    "dictionary": ("definitions", "sparse_adapt.collection.glossary:read_dictionary"),
     "candidates": ("scored candidates", "sparse_adapt.collection.examples:read_candidates"),
     "pairs": ("pairs of queries and documents", "sparse_adapt.collection.examples:read_pairs"),
     "triplets": ("texts and what contradicts them", "sparse_adapt.collection.examples:read_triplets"),
@@ -58,6 +59,13 @@ def a_teacher(source: str) -> None:
         a_file(source)
     else:
         a_model(source)
+
+
+def a_server(llm: str) -> None:
+    """Raise ConfigError for what isn't the address and the model of a server."""
+    from sparse_adapt.synthetic.server import server_of
+
+    server_of(llm)
 
 
 def some_words(query: str) -> None:

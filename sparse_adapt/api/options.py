@@ -40,6 +40,7 @@ from sparse_adapt.api.checks import (
     a_file_or_folder,
     a_folder,
     a_model,
+    a_server,
     a_teacher,
     some_queries,
     some_words,
@@ -385,13 +386,15 @@ TEACHER = Option(
     check=a_teacher,
 )
 Teacher = Annotated[str, TEACHER]
-Generator = Annotated[
-    str | None,
-    Option(
-        "A sequence-to-sequence model that writes queries, by folder or Hub id.",
-        "--query-generator",
-        "NAME_OR_PATH",
-    ),
+LLM = Option(
+    "A model that writes, behind any server of OpenAI's chat protocol (vLLM, llama.cpp, Ollama, ...): "
+    "http://localhost:8000/v1#SmolLM2. Texts of the corpus are sent there; what and how much is said first. "
+    "OPENAI_API_KEY may hold a key.",
+    metavar="URL#MODEL",
+    check=a_server,
+)
+Llm = Annotated[
+    str | None, replace(LLM, help=f"{LLM.help} It writes queries that say a term, and that mean one.")
 ]
 Split = Annotated[str, Option("Which judgements: those of qrels/NAME.tsv.", metavar="NAME")]
 Out = Annotated[str | Path, out_option("Folder to write.", "DIR")]

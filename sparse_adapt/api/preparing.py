@@ -9,7 +9,7 @@ from sparse_adapt.api.following import line
 from sparse_adapt.api.options import (
     CorpusNamed,
     Device,
-    Generator,
+    Llm,
     Model,
     Option,
     Out,
@@ -47,7 +47,7 @@ def queries(
     *,
     count: Annotated[int, Option("Queries to train with, at most.", ge=1)] = 2400,
     held: Annotated[int, Option("Queries to set aside and measure with, at most.", ge=1)] = 300,
-    generator: Generator = None,
+    llm: Llm = None,
     title_with: Annotated[
         Sequence[Literal["keywords", "journal"]],
         Option(
@@ -61,7 +61,8 @@ def queries(
 ) -> Written:
     """Make up queries from a corpus, to train and to measure with.
 
-    Titles, telling sentences and key phrases become queries. Some are set aside to measure with.
+    Titles, telling sentences and key phrases become queries. Some are set aside to measure with. With --llm a model
+    writes further ones: for each document one that says a term of it, and one that means it without saying it.
     """
     from sparse_adapt.collection.readers import documents_at, read_documents
     from sparse_adapt.files.folders import check_free, output_folder
@@ -71,17 +72,19 @@ def queries(
     check_free(place)
     settings = QuerySettings(count=count, held=held, seed=seed, title_with=tuple(title_with))
     from sparse_adapt.pipeline.preparing import prepare_collection
-    from sparse_adapt.teachers.pairs import generator as generator_of
+    from sparse_adapt.synthetic.server import Server, journal_beside
+    from sparse_adapt.synthetic.written import QueryWriter
 
-    generate = None if generator is None else generator_of(generator)
-    with progress_bars(progress) as bars:
+    with progress_bars(progress) as bars, output_folder(place) as work:
         documents = list(bars.counted(read_documents(corpus), "documents"))
-    with output_folder(place) as work:
-        said = prepare_collection(corpus, documents, settings, None, generate, work)
+        journal = journal_beside(place.folder)
+        writer = None if llm is None else QueryWriter(Server(llm, bars.say, bars.count), journal)
+        said = prepare_collection(corpus, documents, settings, None, writer, work)
     scored = line("candidates", out, "-o", free(f"{out}-candidates.jsonl"))
     measured = line("evaluate", "--model", "splade-tiny", "--collection", out, "--split", "held")
     told = f"{said}; read {place.folder / 'queries.jsonl'}, and delete what is no query"
-    return Written(place.folder, told, [scored, measured])
+    figures = {} if writer is None else {"llm": writer.tally.plain()}
+    return Written(place.folder, told, [scored, measured], figures=figures)
 
 
 @declared

@@ -3,19 +3,32 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, overload
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, overload
 
 from sparse_adapt.api.checks import check_free_file
 from sparse_adapt.api.following import column_words, free, line
-from sparse_adapt.api.options import Columns, CorpusAtPlace, Model, Option, Overwrite, declared, out_option
+from sparse_adapt.api.options import (
+    LLM,
+    Columns,
+    CorpusAtPlace,
+    Model,
+    Option,
+    Overwrite,
+    declared,
+    out_option,
+)
 from sparse_adapt.api.results import After, CommandResult
-from sparse_adapt.errors import InputError, OutputError
+from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.files.place import Place
-from sparse_adapt.report.progress import progress_bars
+from sparse_adapt.report.progress import Bars, progress_bars
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Column, Row, Table
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+    from sparse_adapt.collection.given import Corpus
+    from sparse_adapt.synthetic.written import Tally, WrittenDefinition
     from sparse_adapt.terms.mining import Term
 
 GAIN, WORDPIECE = "gain", "wordpiece"
@@ -34,6 +47,14 @@ COLUMNS = (
 )
 
 
+class Defined(NamedTuple):
+    """What a model wrote of mined terms, where that lies, and what became of its answers."""
+
+    place: Path
+    definitions: tuple["WrittenDefinition", ...]
+    tally: "Tally"
+
+
 @dataclass(frozen=True, repr=False)
 class MinedTerms(CommandResult, Sequence["Term"]):
     """Terms, best first, each with its evidence; a sequence of `Term`. `criterion` says in words why they end there."""
@@ -42,6 +63,7 @@ class MinedTerms(CommandResult, Sequence["Term"]):
     criterion: str = ""
     place: Path | None = None  # that they were written to
     asked: tuple[str, ...] = ()  # the command that asks for them
+    defined: Defined | None = None
 
     def __len__(self) -> int:
         return len(self.terms)
@@ -67,7 +89,8 @@ class MinedTerms(CommandResult, Sequence["Term"]):
     def to_dict(self) -> dict[str, Any]:
         """The terms with their evidence."""
         terms = [{"term": term.text, "category": term.category, **_evidence(term)} for term in self.terms]
-        return {"criterion": self.criterion, "terms": terms}
+        found = {"criterion": self.criterion, "terms": terms}
+        return found if self.defined is None else {**found, "defined": self.defined.tally.plain()}
 
     def rows(self) -> list[Row]:
         """A row each, with its evidence."""
@@ -103,18 +126,29 @@ class MinedTerms(CommandResult, Sequence["Term"]):
         write_terms(place, self.terms)
         return place
 
-    def data(self) -> list[Any]:
-        """The terms with their evidence."""
-        return list(self.to_dict()["terms"])
+    def data(self) -> Any:  # noqa: ANN401 - what JSON holds
+        """The terms with their evidence, and with what became of the definitions that were asked for."""
+        found = self.to_dict()
+        return found if self.defined is not None else found["terms"]
 
     def after(self) -> After:
-        """What to do with the list: write it, or give each of its words a token."""
+        """What to do with the list: write it, or give each of its words a token; to read what defines them first."""
+        if self.defined is not None:
+            return self._after_defining(self.defined)
         model = self.asked[self.asked.index("--model") + 1] if self.asked else "splade-tiny"
         if self.place is None:
             return After(next_steps=[line(*self.asked, "-o", free("terms.json"))] if self.asked else [])
         extend = line("extend", "--model", model, "--terms", self.place, "-o", free("extended"))
         wrote = (self.place, f"{len(self):,} terms; read it, and delete what isn't one")
         return After(wrote=[wrote], next_steps=[extend])
+
+    def _after_defining(self, defined: Defined) -> After:
+        told = f"{len(defined.definitions):,} definitions; read each, and delete or mend what is wrong"
+        wrote = [(defined.place, told)]
+        wrote += [] if self.place is None else [(self.place, f"{len(self):,} terms")]
+        named = ["--glossary", defined.place, "-o", free("adapted")]
+        notes = list(defined.tally.lines("definitions written"))
+        return After(notes=notes, wrote=wrote, next_steps=[line("adapt", self.asked[1], *named)])
 
 
 @declared
@@ -147,6 +181,15 @@ def mine_terms(
         ),
     ] = GAIN,
     out: Annotated[str | Path | None, out_option("Write the words to this file, terms.json.")] = None,
+    define: Annotated[
+        str | Path | None,
+        Option(
+            "Have the model of --llm define the words by passages that say them, and write that to this file, "
+            "dictionary.jsonl, for you to read.",
+            metavar="FILE",
+        ),
+    ] = None,
+    llm: Annotated[str | None, LLM] = None,
     columns: Columns = (),
     overwrite: Overwrite = False,
     progress: bool | None = None,
@@ -157,8 +200,10 @@ def mine_terms(
 
     corpus: a place, or documents in memory (see `collection.given`). by: `gain`, what a token saves over the corpus in
     nats, or `wordpiece`, what a vocabulary trained on the corpus has. Of gain, terms end before the first that saves
-    less than `share` of the mean of those before it; with `top`, the best so many come whatever they save. Raises
-    InputError for a corpus that can't be read or has no such word, ConfigError for another criterion.
+    less than `share` of the mean of those before it; with `top`, the best so many come whatever they save. define: a
+    model that writes is asked for a definition of each (`llm`), and `defined` says what became of its answers. Raises
+    InputError for a corpus that can't be read or has no such word, ConfigError for another criterion and for a model
+    that doesn't answer.
 
     >>> import sparse_adapt as sa
     >>> sa.mine_terms("gatrocraptic", top=1)
@@ -166,6 +211,11 @@ def mine_terms(
     """
     place = None if out is None else Path(out)
     check_free_file(None if place is None else Place(place, overwrite), "terms")
+    if (define is None) != (llm is None):
+        raise ConfigError(
+            "--define FILE and --llm URL#MODEL go together: where definitions go, and who writes them"
+        )
+    check_free_file(None if define is None else Place(Path(define), overwrite), "dictionary")
     from sparse_adapt.collection.given import Corpus
     from sparse_adapt.model.saved import tokenizer_of
     from sparse_adapt.terms.alternatives import trained_vocabulary
@@ -180,15 +230,42 @@ def mine_terms(
     found, criterion = (best, "") if trained or top is not None else paying(best, share)
     if not found:
         _refuse_without_words(given.name, some=top is None and bool(mine(given.read(), tokenizer, 1)))
-    mined = MinedTerms(
-        tuple(found),
-        criterion,
-        place,
-        (*_command(given.name, str(model), top, share, by), *column_words(columns)),
-    )
+    asked = (*_command(given.name, str(model), top, share, by), *column_words(columns))
+    defined = None
+    if define is not None and llm is not None:
+        with progress_bars(progress) as bars:
+            defined = _define(
+                found, given, Place(Path(define), overwrite, resumable=False), llm, tokenizer, bars
+            )
+    mined = MinedTerms(tuple(found), criterion, place, asked, defined)
     if place is not None:
         mined.save(place, overwrite=overwrite)
     return mined
+
+
+def _define(
+    terms: "Sequence[Term]",
+    corpus: "Corpus",
+    place: Place,
+    llm: str,
+    tokenizer: "PreTrainedTokenizerFast",
+    bars: Bars,
+) -> Defined:
+    """Have a model define terms, and write what it says to a place, all or nothing."""
+    from sparse_adapt.files.folders import way_to_file
+    from sparse_adapt.synthetic.server import Server, journal_beside
+    from sparse_adapt.synthetic.written import define, write_definitions
+    from sparse_adapt.terms.words import VisibleText
+
+    server, reads = Server(llm, bars.say, bars.count), [corpus.place or corpus.table or None]
+    with way_to_file(place.reading(reads)) as work:
+        found, tally = define(
+            server, terms, corpus.read(), journal_beside(place.folder), VisibleText(tokenizer)
+        )
+        if not found:
+            raise InputError(corpus.name, f"no definition: {'; '.join(tally.lines('definitions written'))}")
+        write_definitions(work / place.folder.name, found, server.model)
+    return Defined(place.folder, tuple(found), tally)
 
 
 def _command(corpus: str, model: str, top: int | None, share: float, by: str) -> tuple[str, ...]:

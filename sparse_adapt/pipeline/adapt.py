@@ -56,6 +56,8 @@ from sparse_adapt.stages.record import RECORD_FILE
 from sparse_adapt.stages.runner import Outcome
 from sparse_adapt.stages.table import find_stage, row_of
 from sparse_adapt.synthetic.queries import HELD, TRAIN
+from sparse_adapt.synthetic.server import Server, journal_beside
+from sparse_adapt.synthetic.written import QueryWriter
 from sparse_adapt.teachers.teacher import make_teacher
 from sparse_adapt.terms.mining import Term, read_terms
 from sparse_adapt.terms.uses import ENTRIES_FILE, Use, read_uses
@@ -198,19 +200,22 @@ def _dictionary(work: Work) -> None:
 
 def _queries(work: Work) -> None:
     request = work.request
-    sources = work.named("corpus", "queries", "generator") | {"entries": work.made(ENTRIES_FILE)}
+    sources = work.named("corpus", "queries", "llm") | {"entries": work.made(ENTRIES_FILE)}
 
     def do() -> str:
-        from sparse_adapt.teachers.pairs import generator
-
-        generate = generator(request.generator) if request.generator is not None else None
+        write = None if request.llm is None else _query_writer(work, request.llm)
         shutil.rmtree(work.folder / "collection", ignore_errors=True)
         cut = request.settings.candidates.source == "keep" or _learns_from_pairs(request)
         settings = request.settings.queries.model_copy(update={"cut": cut})
-        folder, asked = work.folder / "collection", (request.queries, generate)
+        folder, asked = work.folder / "collection", (request.queries, write)
         return prepare_collection(request.corpus, work.documents, settings, *asked, folder, _read_uses(work))
 
     work.step("queries", sources, ["collection"], do)
+
+
+def _query_writer(work: Work, llm: str) -> QueryWriter:
+    server = Server(llm, partial(work.watcher.tell, "llm"), work.watcher.count)
+    return QueryWriter(server, journal_beside(work.run))
 
 
 def _candidates(work: Work) -> None:

@@ -22,13 +22,13 @@ from sparse_adapt.synthetic.queries import (
     GIVEN,
     HELD,
     TRAIN,
-    Generate,
     QuerySettings,
     SyntheticQuery,
     make_queries,
     read_synthetic_queries,
     write_collection,
 )
+from sparse_adapt.synthetic.written import QueryWriter
 from sparse_adapt.teachers.candidates import gather
 from sparse_adapt.teachers.settings import CandidateSettings
 from sparse_adapt.teachers.teacher import Teacher
@@ -123,12 +123,12 @@ def prepare_collection(
     documents: Sequence[Document],
     settings: QuerySettings,
     given: str | None,
-    generate: Generate | None,
+    writer: QueryWriter | None,
     folder: Path,
     uses: Sequence[Use] = (),
 ) -> str:
-    """Write the collection of queries without users; those of a glossary and of users come on top."""
-    collected = make_queries(documents, settings, generate, place=corpus)
+    """Write the collection of queries without users; those of a model, of a glossary and of users come on top."""
+    collected = make_queries(documents, settings, writer, place=corpus)
     collected.queries.extend(entry_queries(uses, len(collected.of(TRAIN)) // CORPUS_QUERIES))
     if given is not None:
         collected.queries.extend(
@@ -137,7 +137,8 @@ def prepare_collection(
         )
     write_collection(folder, collected)
     counts = {split: len(collected.of(split)) for split in (TRAIN, HELD)}
-    return f"{counts[TRAIN]:,} queries to learn from, {counts[HELD]:,} set aside"
+    made = f"{counts[TRAIN]:,} queries to learn from, {counts[HELD]:,} set aside"
+    return "; ".join([made, *([] if writer is None else writer.tally.lines("queries written"))])
 
 
 def prepare_candidates(

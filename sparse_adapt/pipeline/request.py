@@ -34,7 +34,6 @@ OWN |= {
     "only_new": "frozen",
 }  # as the adaptation's settings call them
 FLAGS = {
-    "generator": "query-generator",
     "frozen": "only-new",
 }  # of a command, where they are called otherwise
 WITH_WORDS = ("extend", "preserve", "rank")  # that give mined words a token, where somebody asks for it
@@ -63,7 +62,7 @@ NAMED = {
     "glossary": _file(DICTIONARY_FILES, DICTIONARY, CANDIDATES, PAIRS),
     "queries": _file(QUERY_FILES, CANDIDATES, PAIRS),
     "candidates": _file(CANDIDATE_FILES, CANDIDATES, PAIRS),
-    "generator": Named(of_path),
+    "llm": Named(of_path),
 }
 
 
@@ -81,7 +80,7 @@ class Request:
     queries: str | None = None
     candidates: str | None = None
     teacher: str = ENSEMBLE
-    generator: str | None = None
+    llm: str | None = None
     settings: AdaptSettings = field(default_factory=AdaptSettings)
     overrides: Mapping[str, Any] = field(default_factory=dict)
     of_stages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -8,8 +8,9 @@ ever learnt from those.
 What is written is a collection like any other, to be read, edited and measured with:
 
     corpus.jsonl        the documents without what became a query
-    queries.jsonl       `_id`, `text`, `kind` (title, sentence, phrase, generated, term, acronym, definition), `doc_id`
-                        (the source) or else what the teacher reads (`meaning`) and the `split`
+    queries.jsonl       `_id`, `text`, `kind` (title, sentence, phrase; term, acronym, definition: of a glossary;
+                        explicit, semantic: by a model that writes), `doc_id` (the source) or else what the
+                        teacher reads (`meaning`) and the `split`
     qrels/train.tsv     the source document of each query to learn from
     qrels/held.tsv      and of each that is set aside
 
@@ -19,7 +20,7 @@ A line deleted from queries.jsonl is a query less; the judgements needn't be tou
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -33,7 +34,7 @@ from sparse_adapt.collection.streams import Unique, at_least_one
 from sparse_adapt.errors import InputError
 from sparse_adapt.settings import Settings, setting
 
-TITLE, SENTENCE, PHRASE, GENERATED, GIVEN = "title", "sentence", "phrase", "generated", "given"
+TITLE, SENTENCE, PHRASE, GIVEN = "title", "sentence", "phrase", "given"
 TRAIN, HELD = "train", "held"
 FEWEST = 8  # different documents
 SHORTEST_TITLE, LONGEST_TITLE = 3, 40  # words
@@ -48,8 +49,8 @@ WORD = re.compile(
     r"|[^\W_]+(?:[-'\u2019._][^\W_]+)*"
 )
 
-Generate = Callable[[Sequence[str]], list[str]]
-"""Texts of documents -> a query for each, empty where there is none."""
+Write = Callable[[Sequence[Document]], list[list[tuple[str, str]]]]
+"""Documents -> for each the queries that a model writes, with their kinds."""
 
 
 class QuerySettings(Settings):
@@ -75,8 +76,11 @@ class QuerySettings(Settings):
     cut: bool = setting(
         True, "Whether a document loses what became a query, so that its other words have to find it."
     )
-    generated: int = setting(
-        1_000, "Queries that a generator writes, where one is named.", unit="queries", ge=0
+    written: int = setting(
+        1_000,
+        "Documents to learn from that a model writes queries for, where one is named.",
+        unit="documents",
+        ge=0,
     )
 
 
@@ -112,7 +116,7 @@ class Collected:
 def make_queries(
     documents: Sequence[Document],
     settings: QuerySettings,
-    generate: Generate | None = None,
+    write: Write | None = None,
     *,
     place: str | Path = "corpus",
 ) -> Collected:
@@ -136,13 +140,14 @@ def make_queries(
     seen: set[str] = set()
     for split, rows, wanted in ((HELD, order[:held], settings.held), (TRAIN, order[held:], settings.count)):
         found += _queries_of(documents, rows, wanted, split, _Maker(rarity, random, seen, settings))
-    if generate is None and not any(query.split == HELD for query in found):
+    if write is None and not any(query.split == HELD for query in found):
         raise InputError(
             place,
-            f"its documents are too short to make queries of ({LEFT} words have to be left); name a generator",
+            f"its documents are too short to make queries of ({LEFT} words have to be left); have a "
+            "model write some with --llm",
         )
-    if generate is not None:
-        found += _generated(documents, order, held, settings, generate, seen)
+    if write is not None:
+        found += _written([documents[row] for row in order[: held + settings.written]], held, write, seen)
     numbered = [query._replace(query_id=f"{query.split}-{number}") for number, query in enumerate(found, 1)]
     if not settings.cut:
         return Collected(list(documents), numbered)
@@ -257,26 +262,16 @@ def _phrase(text: str, maker: _Maker) -> str | None:
     return scored[int(maker.random.integers(len(scored)))][1] if scored else None
 
 
-def _generated(
-    documents: Sequence[Document],
-    order: Sequence[int],
-    held: int,
-    settings: QuerySettings,
-    generate: Generate,
-    seen: set[str],
-) -> list[SyntheticQuery]:
-    """Queries that a generator writes, for the documents in the same order and the same parts."""
-    rows = order[: held + settings.generated]
-    found = []
-    for place, (row, text) in enumerate(
-        zip(rows, generate([documents[row].full_text[:CHARACTERS] for row in rows]), strict=True)
-    ):
-        text = " ".join(text.split())
-        if WORD.search(text) and text.casefold() not in seen:
-            seen.add(text.casefold())
-            split = HELD if place < held else TRAIN
-            found.append(SyntheticQuery("", text, GENERATED, documents[row].document_id, split))
-    return found
+def _written(
+    documents: Sequence[Document], held: int, write: Write, seen: set[str]
+) -> Iterator[SyntheticQuery]:
+    """Queries that a model writes for documents, of which the first `held` are set aside."""
+    for place, (document, queries) in enumerate(zip(documents, write(documents), strict=True)):
+        for kind, text in queries:
+            if text.casefold() not in seen:
+                seen.add(text.casefold())
+                split = HELD if place < held else TRAIN
+                yield SyntheticQuery("", text, kind, document.document_id, split)
 
 
 def without(document: Document, queries: Iterable[SyntheticQuery]) -> Document:

@@ -1,8 +1,7 @@
-"""Queries that a model writes for documents, and the pairs of query and document that hold.
+"""The pairs of a synthetic query and its document that hold.
 
-A sequence-to-sequence model writes queries, as doc2query has them (Nogueira and Lin 2019). A title says what its
-document is about, a sentence often doesn't. A pair stays where at most so many documents score higher than its own by
-exact search with a reference encoder (Dai et al. 2022, arXiv:2209.11755).
+A title says what its document is about, a sentence often doesn't. A pair stays where at most so many documents score
+higher than its own by exact search with a reference encoder (Dai et al. 2022, arXiv:2209.11755).
 Dimensions: Q queries, N documents.
 """
 
@@ -14,19 +13,15 @@ from numpy.typing import NDArray
 from sparse_adapt.collection.examples import Pair
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.collection.sentences import language_of
-from sparse_adapt.model.folder import ModelFolder
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
-from sparse_adapt.model.weights import check_weights, loading
 from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.synthetic.queries import Generate, SyntheticQuery
+from sparse_adapt.synthetic.queries import SyntheticQuery
 from sparse_adapt.teachers.teacher import Rank
 
 DEPTH = 10
 QUERIES_A_PART = 64
-TEXTS_AT_ONCE = 16
-LONGEST_TEXT, LONGEST_QUERY = 384, 48  # tokens
 
 
 def ranked_by(encoder: EitherEncoder, texts: Sequence[str], progress: Progress = no_progress) -> Rank:
@@ -75,43 +70,3 @@ def in_language(pairs: Sequence[Pair], documents: Sequence[Document], language: 
     text_of = {document.document_id: document.full_text for document in documents}
     told = (language_of(f"{pair.query} {text_of[pair.document_id]}") for pair in pairs)
     return [pair for pair, own in zip(pairs, told, strict=True) if own == language]
-
-
-# -- queries that a model writes ----------------------------------------------------------------------
-
-
-def generator(source: str) -> Generate:
-    """What writes a query for each text, always the same one (beam search). Safetensors only, no remote code.
-
-    Raises ModelError for what can't be loaded as such a model.
-    """
-    import torch
-    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
-
-    folder = ModelFolder.of(source).path
-    check_weights(folder, source)
-    with loading(source, "a query generator"):
-        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-        model = AutoModelForSeq2SeqLM.from_pretrained(
-            folder, trust_remote_code=False, local_files_only=True, use_safetensors=True
-        ).eval()
-
-    @torch.inference_mode()
-    def generate(texts: Sequence[str]) -> list[str]:
-        written: list[str] = []
-        for start in range(0, len(texts), TEXTS_AT_ONCE):
-            part = list(texts[start : start + TEXTS_AT_ONCE])
-            encoded = tokenizer(
-                part, truncation=True, max_length=LONGEST_TEXT, padding=True, return_tensors="pt"
-            )
-            found = model.generate(
-                input_ids=encoded["input_ids"],
-                attention_mask=encoded["attention_mask"],
-                max_new_tokens=LONGEST_QUERY,
-                num_beams=2,
-                do_sample=False,
-            )
-            written += tokenizer.batch_decode(found, skip_special_tokens=True)
-        return written
-
-    return generate

@@ -1,0 +1,284 @@
+"""A model that writes, behind an address: any server of OpenAI's chat protocol, asked once for each prompt.
+
+Answers are kept in a journal beside the output. Its lines are JSON: `key`, the SHA-256 of model, prompts and settings,
+and `answer`, as it came. A run that is stopped goes on there, and a prompt that was answered isn't sent again.
+
+A call that fails is repeated as often as `REPEATS` says, after the time that the server asks for (`Retry-After`) or a
+growing one. When `PATIENCE` calls in a row have failed, no further one is sent. The key of the server is
+`OPENAI_API_KEY` of the environment; it is sent to the address alone, and never written or printed.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from multiprocessing.pool import ThreadPool
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ValidationError
+
+from sparse_adapt.errors import ConfigError, MissingExtraError, first_line
+from sparse_adapt.files.journal import note, noted
+from sparse_adapt.files.records import Record, parse_record
+from sparse_adapt.report.progress import Before, ProgressFor, no_progress_for
+
+if TYPE_CHECKING:
+    from openai import OpenAI
+
+KEY, NO_KEY = "OPENAI_API_KEY", "none"
+REPEATS, PATIENCE, AT_ONCE = 3, 3, 4  # of one call; failures in a row; calls at a time
+SECONDS, SECONDS_TO_CONNECT = 300.0, 10.0  # which a processor may take for a long prompt
+LETTERS_A_TOKEN = 4  # about
+CLOSED_TO_US = (401, 402, 403, 404)  # no other prompt would be answered either
+TAKEN_ILL = (400, 413, 422)  # a prompt that the server won't have
+MAY_LACK = ("response_format", "temperature", "seed", "max_tokens")  # settings that a server may not know
+NEWER = "max_completion_tokens"  # what servers that refuse `max_tokens` call it
+
+Message = dict[str, str]
+Tell = Callable[[str], None]
+"""Hears a line of words."""
+
+
+class Prompt(NamedTuple):
+    """What is asked about one thing, and what messages call that thing."""
+
+    name: str
+    text: str
+
+
+@dataclass(slots=True)
+class Answers:
+    """Answers to prompts in their order, None for those that have none, and why these have none by their names."""
+
+    texts: list[str | None]
+    unanswered: dict[str, str] = field(default_factory=dict)
+    before: int = 0  # answers that the journal held
+    requests: int = 0  # sent, repeated ones too
+
+
+class _Failure(NamedTuple):
+    """Why a call has no answer.
+
+    kind: the server is closed to every prompt, can't be reached, is busy or broken for now, or won't have this prompt.
+    """
+
+    reason: str
+    kind: Literal["closed", "gone", "busy", "refused"]
+
+
+class _Line(Record):
+    """A line of the journal."""
+
+    key: str
+    answer: str
+
+
+class _Message(BaseModel):
+    content: str | None = None
+
+
+class _Choice(BaseModel):
+    message: _Message
+
+
+class _Reply(BaseModel):
+    """As much of a reply as is read."""
+
+    choices: tuple[_Choice, ...]
+
+
+def server_of(llm: str) -> tuple[str, str]:
+    """Address and model of URL#MODEL; an address without a path ends in /v1. Raises ConfigError for another form."""
+    try:
+        url = urlsplit(llm)
+        is_address = url.scheme in ("http", "https") and bool(url.hostname) and (url.port or 1) > 0
+    except ValueError:
+        is_address = False
+    if not is_address or not url.fragment or url.query:
+        raise ConfigError(
+            "--llm: write URL#MODEL, such as http://localhost:8000/v1#SmolLM2, for a server of OpenAI's protocol"
+        )
+    if "@" in url.netloc:
+        raise ConfigError(f"--llm: takes no password in the address; set {KEY} in the environment")
+    return f"{url.scheme}://{url.netloc}{url.path.rstrip('/') or '/v1'}", url.fragment
+
+
+def journal_beside(place: str | Path) -> Path:
+    """Where the answers for an output are kept, whether the output is there or under way."""
+    path = Path(place)
+    return path.with_name(f"{path.name.removesuffix('.partial')}.answers.jsonl")
+
+
+class Server:
+    """A model at an address. `tell` hears what will be sent before anything is, `progress_for` of each answer."""
+
+    def __init__(self, llm: str, tell: Tell, progress_for: ProgressFor = no_progress_for) -> None:
+        try:
+            import openai
+        except ImportError as error:
+            raise MissingExtraError("openai", "llm") from error
+        self.openai = openai
+        self.address, self.model = server_of(llm)
+        self.tell, self.progress_for = tell, progress_for
+        self.key = os.environ.get(KEY) or NO_KEY
+        self.left_out: set[str] = set()  # settings that the server doesn't know
+        self.sent: list[object] = []
+
+    def ask(
+        self,
+        instructions: Sequence[Message],
+        form: type[BaseModel],
+        prompts: Sequence[Prompt],
+        most_tokens: int,
+        journal: Path,
+    ) -> Answers:
+        """The answer to each prompt, from the journal where it has it. Raises ConfigError where nobody answers.
+
+        instructions: the messages before each prompt. form: of an answer, as JSON. most_tokens: of an answer.
+        """
+        settings = self._settings(instructions, form, most_tokens)
+        keys = [self._key(settings, prompt) for prompt in prompts]
+        held = {line.key: line.answer for line in _read(journal)}
+        todo = [place for place, key in enumerate(keys) if key not in held]
+        answers = Answers([], before=len(prompts) - len(todo))
+        if todo:
+            asked = [prompts[place].text for place in todo]
+            self._announce(instructions, asked, answers.before, most_tokens, journal)
+        progress, failures = self.progress_for("answers", len(prompts)), list[_Failure]()
+        progress(Before(answers.before))
+        for place, answer in self._answers(settings, prompts, todo):
+            progress(1)
+            if isinstance(answer, str):
+                note(journal, json.dumps({"key": keys[place], "answer": answer}, ensure_ascii=False))
+                held[keys[place]] = answer
+            else:
+                answers.unanswered[prompts[place].name] = answer.reason
+                failures.append(answer)
+        self._check_any(failures, answered=any(keys[place] in held for place in todo), before=answers.before)
+        answers.texts = [held.get(key) for key in keys]
+        for prompt, text in zip(prompts, answers.texts, strict=True):
+            if text is None:
+                answers.unanswered.setdefault(prompt.name, "not sent any more")
+        answers.requests = len(self.sent)
+        return answers
+
+    def _answers(
+        self, settings: dict[str, Any], prompts: Sequence[Prompt], todo: Sequence[int]
+    ) -> Iterator[tuple[int, str | _Failure]]:
+        """Places of prompts and their answers as they come, until the server seems to be gone."""
+        if not todo:
+            return
+        in_a_row = 0
+        with self._client() as client, ThreadPool(AT_ONCE) as pool:
+            calls = ((place, prompts[place].text) for place in todo)
+            for place, answer in pool.imap_unordered(
+                lambda call: (call[0], self._answer(client, settings, call[1])), calls
+            ):
+                yield place, answer
+                kind = answer.kind if isinstance(answer, _Failure) else "answered"
+                in_a_row = in_a_row + 1 if kind in ("gone", "busy") else 0
+                if kind == "closed" or in_a_row == PATIENCE:
+                    return
+
+    def _client(self) -> "OpenAI":
+        """Follows no redirection: texts go to the address that was named."""
+        http = self.openai.DefaultHttpxClient(
+            follow_redirects=False,
+            timeout=self.openai.Timeout(SECONDS, connect=SECONDS_TO_CONNECT),
+            event_hooks={"request": [self.sent.append]},
+        )
+        return self.openai.OpenAI(
+            base_url=self.address, api_key=self.key, max_retries=REPEATS, http_client=http
+        )
+
+    def _answer(self, client: "OpenAI", settings: dict[str, Any], text: str) -> str | _Failure:
+        """What the model writes, or why it writes nothing."""
+        try:
+            content = self._called(client, settings, text).choices[0].message.content or ""
+        except (ValidationError, IndexError):
+            return _Failure("its reply isn't one of the protocol", "busy")
+        except self.openai.APITimeoutError:
+            return _Failure(f"no reply within {SECONDS:.0f} s", "busy")
+        except self.openai.APIStatusError as error:
+            status = error.status_code
+            said = self._without_key(first_line(error.message).removeprefix(f"Error code: {status} - "))
+            closed = status < 400 or status in CLOSED_TO_US
+            return _Failure(
+                f"{status}: {said}", "closed" if closed else "refused" if status in TAKEN_ILL else "busy"
+            )
+        except self.openai.APIConnectionError as error:
+            cause = self._without_key(first_line(error.__cause__ or error))
+            return _Failure(f"can't be reached ({cause})", "gone")
+        return self._without_key(content)
+
+    def _called(self, client: "OpenAI", settings: dict[str, Any], text: str) -> _Reply:
+        """One call, without the settings that the server says it doesn't know."""
+        while True:
+            sent = {name: value for name, value in settings.items() if name not in self.left_out}
+            if "max_tokens" in self.left_out:
+                sent[NEWER] = settings["max_tokens"]
+            messages = [*settings["messages"], {"role": "user", "content": text}]
+            try:
+                raw = client.chat.completions.with_raw_response.create(**{**sent, "messages": messages})
+                return _Reply.model_validate_json(raw.text)
+            except (self.openai.BadRequestError, self.openai.UnprocessableEntityError) as error:
+                unknown = {name for name in MAY_LACK if name in sent and name in str(error)}
+                if not unknown:
+                    raise
+                self.left_out |= unknown
+
+    def _settings(
+        self, instructions: Sequence[Message], form: type[BaseModel], most_tokens: int
+    ) -> dict[str, Any]:
+        schema = {"name": form.__name__, "strict": True, "schema": form.model_json_schema()}
+        return {
+            "model": self.model,
+            "messages": list(instructions),
+            "temperature": 0,
+            "seed": 0,
+            "max_tokens": most_tokens,
+            "response_format": {"type": "json_schema", "json_schema": schema},
+        }
+
+    def _key(self, settings: dict[str, Any], prompt: Prompt) -> str:
+        asked = json.dumps([settings, prompt.text], sort_keys=True)
+        return sha256(asked.encode()).hexdigest()
+
+    def _announce(
+        self,
+        instructions: Sequence[Message],
+        prompts: Sequence[str],
+        before: int,
+        most_tokens: int,
+        journal: Path,
+    ) -> None:
+        """Say what will be sent where, and how much it is."""
+        each = sum(len(message["content"]) for message in instructions)
+        tokens = (each * len(prompts) + sum(map(len, prompts))) // LETTERS_A_TOKEN
+        known = f" ({before:,} more were answered before)" if before else ""
+        self.tell(
+            f"{self.model} at {self.address} will be asked {len(prompts):,} times{known}: about {tokens:,} tokens, "
+            f"texts of the corpus among them, and at most {most_tokens * len(prompts):,} tokens back; answers are "
+            f"kept in {journal}"
+        )
+
+    def _check_any(self, failures: Sequence[_Failure], *, answered: bool, before: int) -> None:
+        """Raise ConfigError where no call was answered and none would be."""
+        if not failures or answered:
+            return
+        if not before or any(each.kind in ("closed", "gone") for each in failures):
+            raise ConfigError(
+                f"--llm: {self.model} at {self.address} doesn't answer: {failures[0].reason}; check that the "
+                f"server runs, the address, the model's name and {KEY}"
+            )
+
+    def _without_key(self, text: str) -> str:
+        return text if self.key == NO_KEY else text.replace(self.key, "...")
+
+
+def _read(journal: Path) -> Iterator[_Line]:
+    for number, line in enumerate(noted(journal), start=1):
+        yield parse_record(line, journal, _Line, "move it away", number)
