@@ -64,7 +64,7 @@ def connected(workers: int | None = None) -> Iterator[Cluster]:
                 f"Ray: no cluster ({first_line(error)}); check RAY_ADDRESS, or run without --engine ray"
             ) from error
     try:
-        resources = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        resources = ray.cluster_resources()
         gpus = int(resources.get("GPU", 0))
         yield Cluster(workers or gpus or max(1, int(resources.get("CPU", 1))), gpus > 0)
     finally:
