@@ -138,6 +138,14 @@ ENGINES = (
         to_open=("onnx", "onnxruntime"),
     ),
     EngineRow(
+        "anserini-onnx",
+        "Anserini",
+        "the encoder itself, for queries in words put to Anserini",
+        holds="encoder",
+        to_write=("onnx", "onnx", "onnxscript", "onnxruntime"),
+        to_open=("lucene", "pyserini"),
+    ),
+    EngineRow(
         "opensearch-model",
         "OpenSearch",
         "the encoder itself, in TorchScript, for OpenSearch's ML Commons",

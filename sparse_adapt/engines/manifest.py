@@ -151,6 +151,8 @@ def remarks(manifest: ExportManifest) -> Iterator[str]:
         if manifest.facts.get("renamed_tokens"):
             renamed = f"{manifest.facts['renamed_tokens']:,} tokens have another name there than in an export"
             yield f"{renamed} of vectors; fill an index from one of the two"
+        if manifest.facts.get("cut_tokens"):
+            yield f"{manifest.facts['cut_tokens']:,} tokens fall apart in Anserini, which has the vocabulary alone"
         return
     stored = manifest.quantisation
     smallest, largest = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)

@@ -167,22 +167,41 @@ def largest_difference(encoder: SparseEncoder, weigh: Weigh, token_scales: Tenso
 
 def _write_graph(encoder: SparseEncoder, path: Path) -> int:
     """Trace the model with batch and length left open; the version of the operators that it uses."""
-    ids = torch.ones(EXAMPLE, dtype=torch.long, device=encoder.device)
     batch = torch.export.Dim("batch", min=1)
-    length = torch.export.Dim("length", min=1, max=encoder.max_tokens)
-    shape = {0: batch, 1: length}
+    shape = {0: batch, 1: torch.export.Dim("length", min=1, max=encoder.max_tokens)}
+    return write_graph(PooledEncoder(encoder), EXAMPLE, INPUTS, (OUTPUT,), shape, path)
+
+
+def write_graph(
+    module: nn.Module,
+    example: tuple[int, int],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    shape: dict[int, torch.export.Dim],
+    path: Path,
+    ir_version: int | None = None,
+) -> int:
+    """Trace a module by ones of the shape `example` for each input; the version of the operators that it uses.
+
+    `shape`: the dimensions that stay open. `ir_version`: of the file's format, for a runtime that reads no newer one.
+    """
+    device = next(module.parameters()).device
+    ones = tuple(
+        torch.ones(example, dtype=torch.long, device=device) for _ in inputs
+    )  # one tensor would be one input
     with quiet_logs("torch.onnx"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         program = torch.onnx.export(
-            PooledEncoder(encoder).eval(),
-            (ids, torch.ones_like(ids)),
-            input_names=list(INPUTS),
-            output_names=[OUTPUT],
-            dynamic_shapes=(shape, shape),
+            module.eval(),
+            ones,
+            input_names=list(inputs),
+            output_names=list(outputs),
+            dynamic_shapes=(shape,) * len(inputs),
             dynamo=True,
             verbose=False,
         )
         assert program is not None, "torch.onnx.export with dynamo gives a program"
+        program.model.ir_version = ir_version or program.model.ir_version
         program.save(str(path))
     return int(program.model.opset_imports[""])
 
