@@ -2,7 +2,7 @@
 # make test    lint, types, pages and tests side by side; `make quick` leaves out what trains or serves the real model
 # make nightly  what takes long: every engine, every kill, ten thousand damaged files, notebooks, browsers
 # make bench   speed and memory beside other implementations; DATA=DIR names a folder that holds medquad
-# make figures what the pages and the notebooks show, made anew: two demos, a quarter of an hour
+# make figures what the pages and the notebooks show, made anew: a demo, ten minutes
 # make docs    the pages in docs/, commands and settings made from the code; strict, needs no network
 # make lock    the hashes of every pinned package, written anew into requirements.lock; needs a package index
 # make setup   what the others do first: a virtual environment in .venv, pinned dependencies, the package
@@ -60,7 +60,6 @@ bench: setup
 	$(BIN)/python -m benchmarks.run --data $(DATA)
 
 figures: setup browser
-	$(BIN)/sparse-adapt demo --overwrite --preset plain -o runs/gatrocraptic-plain
 	$(BIN)/sparse-adapt demo --overwrite
 	$(BIN)/python tools/outputs.py
 	$(BIN)/python tools/screenshots.py runs/gatrocraptic

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from statistics import fmean, median_low
 
 import numpy as np
@@ -18,6 +19,7 @@ from diagnostics.advice import Places, TermFigures, advise, judge, logit_verdict
 from diagnostics.token_report import (
     CorpusSummary,
     DocumentSummary,
+    LogitRange,
     PositionLogit,
     RankedToken,
     TermLogits,
@@ -165,20 +167,28 @@ def _logits_and_weights(
             PositionLogit(position, name, float(logits[position, column]), position in occurs)
             for position, name in enumerate(names)
         )
-        average = _average(logits, sighting, column)
-        maximum = max(positions, key=lambda position: position.logit)
-        least = min((each.logit for each in positions if each.occurrence), default=None)
-        verdict = logit_verdict(average)
-        sections.append(
-            TermLogits(token_id, token, positions, maximum, average, verdict, tuple(sorted(occurs)), least)
-        )
+        verdict = logit_verdict(_average(logits, sighting, column))
+        everywhere, there = _range(positions), _range([each for each in positions if each.occurrence])
+        assert everywhere is not None, "a text has positions"
+        sections.append(TermLogits(token_id, token, positions, everywhere, there, verdict))
         factor = float(model.token_scales_of(np.array([token_id]))[0])
         made = _as_weight(model, logits[:, column])
         dropped = model.form.entries is not None and vector.nnz >= model.form.entries
         weights.append(
-            _weight(token_id, token, maximum.logit, made, float(vector[0, token_id]), factor, dropped)
+            _weight(
+                token_id, token, everywhere.largest.logit, made, float(vector[0, token_id]), factor, dropped
+            )
         )
     return tuple(sections), tuple(weights)
+
+
+def _range(positions: Sequence[PositionLogit]) -> LogitRange | None:
+    """Least, average and largest of the logits at some positions; None of none."""
+    if not positions:
+        return None
+    by_logit = attrgetter("logit")
+    average = fmean(map(by_logit, positions))
+    return LogitRange(min(positions, key=by_logit), average, max(positions, key=by_logit))
 
 
 def _as_weight(model: SparseEncoder, logits: NDArray[np.floating]) -> float:

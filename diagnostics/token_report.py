@@ -43,10 +43,11 @@ STATES: dict[State, tuple[str, Tone]] = {
 }
 LOGITS = (
     Column("token", "token", "token"),
-    Column("minimum", "least", decimals=2, signed=True),
+    Column("over", "positions", "text"),
+    Column("least", "least", decimals=2, signed=True),
     Column("average", "average", decimals=2, signed=True),
-    Column("maximum", "largest", decimals=2, signed=True),
-    Column("position", "at position"),
+    Column("largest", "largest", decimals=2, signed=True),
+    Column("position", "at"),
     Column("at", "on", "token"),
     Column("verdict", "verdict", "text"),
 )
@@ -95,20 +96,28 @@ class PositionLogit:
 
 
 @dataclass(frozen=True, slots=True)
-class TermLogits:
-    """Section 2 for one token of the term: its logit at every position, and least and average where it stands.
+class LogitRange:
+    """Least, average and largest of the logits at some positions."""
 
-    `occurs_at` lists the positions where it stands for the term; `maximum` is the largest logit of all positions.
+    least: PositionLogit
+    average: float
+    largest: PositionLogit
+
+
+@dataclass(frozen=True, slots=True)
+class TermLogits:
+    """Section 2 for one token of the term: its logit at every position, and their range over two sets of positions.
+
+    `everywhere`: over every position; `where_it_stands`: over those at which it stands for the term, None where it
+    does so at none.
     """
 
     token_id: int
     token: str
     positions: tuple[PositionLogit, ...]
-    maximum: PositionLogit
-    average_where_it_occurs: float | None
+    everywhere: LogitRange
+    where_it_stands: LogitRange | None
     verdict: str
-    occurs_at: tuple[int, ...] = ()
-    minimum_where_it_occurs: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,27 +266,33 @@ def _yes(answer: bool) -> str:
 
 
 def _logits(logits: Sequence[TermLogits]) -> Iterator[Part]:
-    """A row for each token, where it stands, and the largest logit of the pieces at every position."""
-    rows: list[Row] = [
-        {
-            "token": each.token,
-            "minimum": each.minimum_where_it_occurs,
-            "average": each.average_where_it_occurs,
-            "maximum": each.maximum.logit,
-            "position": each.maximum.position,
-            "at": each.maximum.token,
-            "verdict": each.verdict,
-        }
-        for each in logits
-    ]
+    """Two rows for each token, where it stands, and the largest logit of the pieces at every position."""
+    rows = [row for each in logits for row in _ranges(each)]
     yield TableRows(
-        Table("", LOGITS, rows, "least and average: over the positions where the token stands for the term")
+        Table(
+            "",
+            LOGITS,
+            rows,
+            "the term's: those where the token stands for the term; at, on: the place of the largest",
+        )
     )
     for each in logits:
-        yield Prose(f"{each.token} stands at {_listed(each.occurs_at)}")
+        yield Prose(
+            f"{each.token} stands at {_listed([at.position for at in each.positions if at.occurrence])}"
+        )
     title = "every position" + (", the largest of the pieces" if len(logits) > 1 else "")
     yield Heat(title, list(_positions(logits)))
     yield Pictures([positions_of(each) for each in logits])
+
+
+def _ranges(logits: TermLogits) -> Iterator[Row]:
+    """The range over every position, and over those where the token stands, which says what the model expects."""
+    for over, found in (("all", logits.everywhere), ("the term's", logits.where_it_stands)):
+        row: dict[str, Any] = {"token": logits.token, "over": over, "verdict": ""}
+        if found is not None:
+            row |= {"least": found.least.logit, "average": found.average, "largest": found.largest.logit}
+            row |= {"position": found.largest.position, "at": found.largest.token}
+        yield row if found is logits.everywhere else {**row, "verdict": logits.verdict}
 
 
 def _listed(positions: Sequence[int]) -> str:
@@ -288,7 +303,7 @@ def _listed(positions: Sequence[int]) -> str:
 
 
 def _positions(logits: Sequence[TermLogits]) -> Iterator[Warm]:
-    largest = max(each.maximum.logit for each in logits)
+    largest = max(each.everywhere.largest.logit for each in logits)
     for pieces in zip(*(each.positions for each in logits), strict=True):
         best = max(pieces, key=lambda piece: piece.logit)
         warmth = best.logit / largest if largest > 0 else 0.0

@@ -39,7 +39,7 @@ def test_five_sections_at_one_hundred_columns(tiny_model, twelve_documents):
     )
     assert max(map(len, text.splitlines())) <= 100
     for section in report.logits:
-        assert f"{section.average_where_it_occurs:+.2f}" in text
+        assert f"{section.where_it_stands.average:+.2f}" in text
     assert text.count("positive: expected") + text.count("negative: not expected") == len(report.logits)
     for weight in report.weights:
         assert f"{weight.maximum_logit:.4f}" in text and f"{weight.encoder_weight:.4f}" in text
@@ -136,8 +136,15 @@ def test_the_term_is_marked_without_colour(tiny_model, twelve_documents):
     text = shown(report, 160)
     first = report.logits[0]
     assert f"{first.token} stands at position" in text
-    assert f"positions {', '.join(map(str, first.occurs_at))} " in text
-    assert f"{first.minimum_where_it_occurs:+.2f}" in text
+    spots = [str(each.position) for each in first.positions if each.occurrence]
+    assert f"positions {', '.join(spots)} " in text
+    rows = [line.split() for line in text.splitlines() if line.split()[:1] == [first.token]]
+    ranges = {"all": first.everywhere, "the term's": first.where_it_stands}
+    for row, (over, found) in zip(rows, ranges.items(), strict=False):
+        figures = (found.least.logit, found.average, found.largest.logit)
+        assert " ".join(row).startswith(
+            f"{first.token} {over} " + " ".join(f"{each:+.2f}" for each in figures)
+        )
     assert "in the terms file  yes" in text
     marked = [piece for piece in first.positions if piece.occurrence]
     for piece in marked:

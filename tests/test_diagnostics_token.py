@@ -72,9 +72,12 @@ def test_logits_are_the_models_own(tiny, twelve_documents):
     for section in report.logits:
         column = logits[:, section.token_id]
         assert [spot.logit for spot in section.positions] == pytest.approx(column, abs=1e-5)
-        assert section.maximum.position == column.argmax()
+        assert section.everywhere.largest.position == column.argmax()
         spots = [spot.position for spot in section.positions if spot.occurrence]
-        assert section.average_where_it_occurs == pytest.approx(column[spots].mean(), abs=1e-5)
+        for found, over in ((section.everywhere, column), (section.where_it_stands, column[spots])):
+            of_range = (found.least.logit, found.average, found.largest.logit)
+            assert of_range == pytest.approx((over.min(), over.mean(), over.max()), abs=1e-5)
+        assert section.everywhere.least.logit < section.where_it_stands.least.logit
     names = [spot.token for spot in report.logits[0].positions]
     assert names == tiny.tokenizer.convert_ids_to_tokens(tiny.tokenize([report.text])[0])
 
@@ -135,7 +138,7 @@ def test_the_corpus_is_summarised(tiny, twelve_documents):
 def test_a_document_can_be_asked_for_even_without_the_term(tiny, twelve_documents):
     report = diagnose("server", tiny, twelve_documents, document_id="d08")
     assert report.document_id == "d08"
-    assert report.logits[0].average_where_it_occurs is None
+    assert report.logits[0].where_it_stands is None
     assert report.logits[0].verdict == "not in this text"
     assert len(report.logits[0].positions) == len(tiny.tokenize([report.text])[0])
 
@@ -146,7 +149,7 @@ def test_a_term_in_no_document_is_read_on_its_own(tiny, twelve_documents):
     assert report.text == "quokka"
     assert report.corpus.holding == 0
     assert report.corpus.summaries == ()
-    assert all(section.average_where_it_occurs is not None for section in report.logits)
+    assert all(section.where_it_stands is not None for section in report.logits)
     alone = diagnose("server", tiny, [])
     assert alone.state == "absent"
     assert alone.corpus.others_examined == 0
@@ -169,7 +172,7 @@ def test_an_entry_that_no_text_spells(tiny, twelve_documents):
     )
     nowhere = diagnose("##ing", tiny, twelve_documents[:1])
     assert nowhere.state == "absent"
-    assert nowhere.logits[0].average_where_it_occurs is None
+    assert nowhere.logits[0].where_it_stands is None
 
 
 def test_json_holds_everything(tiny, twelve_documents):
@@ -181,8 +184,8 @@ def test_json_holds_everything(tiny, twelve_documents):
     ]  # fmt: skip
     assert len(content["logits"][0]["positions"]) == len(report.logits[0].positions)
     assert (
-        content["logits"][0]["maximum"]
-        == content["logits"][0]["positions"][report.logits[0].maximum.position]
+        content["logits"][0]["everywhere"]["largest"]
+        == content["logits"][0]["positions"][report.logits[0].everywhere.largest.position]
     )
     assert len(content["ranking"]["heaviest"]) == 10
     commands = [step["command"] for step in content["next_steps"]]
@@ -336,7 +339,7 @@ def test_the_invented_word_in_the_bundled_model():
     assert report.vocabulary.tokens == ("ga", "##tro", "##cr", "##ap", "##tic")
     assert report.document_id == "gatrocraptic-overview"
     assert report.corpus.holding == 5
-    assert all(section.average_where_it_occurs > 0 for section in report.logits)
+    assert all(section.where_it_stands.average > 0 for section in report.logits)
 
 
 def test_the_invented_word_as_a_token_of_its_own():
