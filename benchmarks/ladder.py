@@ -19,9 +19,8 @@ from benchmarks.drawing import Drawing
 from benchmarks.tables import RESULTS, Results, line
 from diagnostics.token import diagnose
 from sparse_adapt.collection.readers import read_documents, read_judgements, read_queries
-from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.run import run
+from sparse_adapt.pipeline.run import NoListener, run_stages
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import evaluate_vectors, read_collection
@@ -55,8 +54,9 @@ def main() -> None:
     for seed, name in itertools.product(range(asked.seeds), corpora.RUN_FILES):
         if not results.holds({"experiment": name, "seed": seed}):
             plan = read_plan(corpora.run_file(name), {"seed": seed, **shorter})
-            place = Place(asked.runs / f"{name}-{seed}", resume=True)
-            figures = measure(SparseEncoder.load(run(plan, place).model))
+            folder = asked.runs / f"{name}-{seed}"
+            folder.mkdir(parents=True, exist_ok=True)
+            figures = measure(SparseEncoder.load(run_stages(plan, folder, NoListener())[-1].folder))
             results.add({"experiment": name, "seed": seed, **figures})
     results.conclude(table(results.found))
     (asked.runs / DRAWN.name if shorter else DRAWN).write_text(drawing(results.found))
@@ -77,8 +77,8 @@ def measure(model: SparseEncoder) -> dict[str, Any]:
     found = evaluate_vectors(tests, vectors, collection)
     return {
         "single": report.vocabulary.single,
-        "mean_logit": min(float(each.average_where_it_occurs or 0.0) for each in logits),
-        "largest_logit": min(each.maximum.logit for each in logits),
+        "mean_logit": min(each.where_it_stands.average for each in logits if each.where_it_stands),
+        "largest_logit": min(each.everywhere.largest.logit for each in logits),
         "weight": min(each.encoder_weight for each in report.weights),
         "rank": None if None in ranks else max(rank for rank in ranks if rank),
         "nonzero": report.ranking.nonzero,

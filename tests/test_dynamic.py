@@ -40,6 +40,7 @@ TEXTS = [
 ]
 QUICK = {"device": "cpu", "steps": 4, "batch_size": 3, "checkpoint_every": 1, "learning_rate": 1e-3}
 KINDS = ("sparse", "dense")
+WORDS = ("zorvex", "quibble", "agent")
 
 
 @pytest.fixture(params=KINDS)
@@ -85,7 +86,7 @@ def teach(
 def words_of(encoder: Encoder, sentences: Sentences) -> list[list[str]]:
     return [
         [encoder.tokenizer.decode([ids[place] for place in word]).replace(" ", "") for word in words]
-        for ids, words, _ in sentences.found
+        for ids, words, *_ in sentences.found
     ]
 
 
@@ -100,7 +101,7 @@ def test_the_domains_words_come_first_and_whole(encoder):
     assert found[0].count("zorvex") == 1  # said three times, masked where it stands first
     assert found[2][:2] == ["zorvex", "kubectl"]  # what one sentence alone says comes last of its kind
     assert "quibble" in found[1]  # several pieces, one word
-    _, words, _ = sentences.found[1]
+    words = sentences.found[1].words
     quibble = words[found[1].index("quibble")]
     assert len(quibble) > 1
     assert list(quibble) == list(range(quibble[0], quibble[-1] + 1))
@@ -115,8 +116,8 @@ def test_the_domains_words_come_first_and_whole(encoder):
 @pytest.mark.parametrize("base", ["sparse"], indirect=True)
 def test_a_sentence_with_fewer_words_has_what_it_has_and_keeps_half(encoder):
     sentences = Sentences(encoder, ["zorvex.", "zorvex kubectl the agent"], longest=64, candidates=5)
-    assert [len(words) for _, words, _ in sentences.found] == [1, 4]
-    assert [most for *_, most in sentences.found] == [1, 2]  # of two words (a full stop is one), of four
+    assert [sentence.sizes for sentence in sentences.found] == [(1,), (4,)]
+    assert [most for *_, most in sentences.found] == [(1,), (2,)]  # of two words with the full stop, of four
     stage = dynamic(encoder, ["zorvex kubectl the agent", "zorvex."], batch_size=2, candidates=2)
     hidden = [{label for label in labels if label != SHOWN} for labels in stage.batch(random_at(0, 0)).labels]
     assert sorted(map(len, hidden)) == [1, 2]
@@ -127,7 +128,7 @@ def test_a_long_sentence_goes_in_parts_that_the_model_takes(encoder):
     sentences = Sentences(encoder, [long], longest=16, candidates=5)
     assert all(len(ids) <= 16 for ids, *_ in sentences.found)
     assert sentences.found
-    assert max(place for _, words, _ in sentences.found for word in words for place in word) < 15
+    assert max(place for _, words, *_ in sentences.found for word in words for place in word) < 15
 
 
 # -- importances -----------------------------------------------------------------------------------
@@ -137,7 +138,7 @@ def test_an_importance_is_the_loss_on_a_words_pieces_masked_together(encoder):
     stage = dynamic(encoder, softmax="full", context=99)
     found = stage.importances(stage.sentences.found)
     assert found.shape == (5, 5)
-    for row, (ids, words, _) in enumerate(stage.sentences.found):
+    for row, (ids, words, *_) in enumerate(stage.sentences.found):
         for number, word in enumerate(words):
             masked = [stage.mask_id if place in word else token for place, token in enumerate(ids)]
             with torch.no_grad():
@@ -150,7 +151,7 @@ def test_an_importance_is_the_loss_on_a_words_pieces_masked_together(encoder):
 
 def test_an_importance_is_told_from_the_tokens_around_a_word(encoder):
     stage = dynamic(encoder, context=4)
-    for ids, words, _ in stage.sentences.found:
+    for ids, words, *_ in stage.sentences.found:
         for word in words:
             masked, labels = stage._copy(ids, word)
             assert len(masked) == len(labels) <= 2 + max(4, len(word))
@@ -173,7 +174,7 @@ def test_the_hardest_words_are_hidden_and_others_at_random(encoder):
         chosen = hard._chosen(sentence, importances[place], random_at(0, 0))
         ranked = importances[place][: len(sentence.words)]
         assert sorted(chosen) == sorted(np.argsort(-ranked, kind="stable")[: len(chosen)].tolist())
-        assert len(chosen) == min(2, sentence.most, len(sentence.words))
+        assert len(chosen) == min(2, *sentence.most, len(sentence.words))
     sentence = max(any_of.sentences.found, key=lambda each: len(each.words))
     drawn = {tuple(any_of._chosen(sentence, importances[0], random_at(0, step))) for step in range(40)}
     assert len(drawn) > 3
@@ -343,7 +344,7 @@ def test_the_sum_is_the_mean_times_the_masked_pieces(encoder):
     assert found[1] == pytest.approx(count * found[0], rel=1e-5)
 
 
-def test_the_plain_recipe_weighs_whole_sentences_anew_for_each_batch(encoder):
+def test_the_published_recipe_weighs_whole_texts_anew_for_each_batch(encoder):
     asked = settings_for("dynamic", "published", {"batch_size": 2})
     assert asked.context >= asked.longest
     task = HardestWords(encoder, TEXTS, asked)
@@ -354,6 +355,38 @@ def test_the_plain_recipe_weighs_whole_sentences_anew_for_each_batch(encoder):
         assert int(task.pool.left) == 0  # the next batch has importances of its own
         assert len(task.pool.rows) == 2
     assert told == [2, 2, 2]
+
+
+@pytest.mark.parametrize("base", ["sparse"], indirect=True)
+def test_as_published_a_word_of_one_sentence_comes_before_more_common_ones(encoder):
+    published = settings_for("dynamic", "published")
+    assert not published.easing  # which its source leaves to later work
+    assert (published.candidates, published.hardest, published.together) == (5, 3, 2)
+    texts = ["The agent saw a quibble of zorvex.", "An agent of the client."]
+    orders = {}
+    for single_last in (False, True):
+        sentences = Sentences(encoder, texts, longest=64, candidates=9, single_last=single_last)
+        orders[single_last] = [word for word in words_of(encoder, sentences)[0] if word in WORDS]
+    assert orders == {False: ["zorvex", "quibble", "agent"], True: ["zorvex", "agent", "quibble"]}
+
+
+def test_each_sentence_of_a_pair_has_candidates_and_masked_words_of_its_own(encoder):
+    long, short = "Zorvex reports compare the spending of teams by month. ", "Kubectl logs the agent. "
+    sentences = Sentences(encoder, [long + short], longest=64, candidates=5, together=2).found
+    assert [sentence.sizes for sentence in sentences] == [(5, 4)]  # the article is said by both
+    between = sentences[0].token_ids.index(encoder.tokenizer.sep_token_id)
+    assert [word[0] < between for word in sentences[0].words] == 5 * [True] + 4 * [False]
+    for masking in ("dynamic", "random"):
+        stage = dynamic(encoder, [long + short], together=2, masking=masking, batch_size=1)
+        (labels,) = stage.batch(random_at(0, 0)).labels
+        hidden = [sum(any(labels[p] != SHOWN for p in word) for word in part) for part in halves(stage)]
+        assert hidden == [3, 2]  # N of the first; of the second, of five words and signs, half
+
+
+def halves(stage: HardestWords) -> list[list[tuple[int, ...]]]:
+    """The candidates of each sentence of the only text."""
+    (sentence,) = stage.sentences.found
+    return [[sentence.words[word] for word in words] for words, _ in sentence.by_sentence()]
 
 
 def test_fewer_words_are_masked_the_longer_it_learns(encoder):

@@ -71,18 +71,18 @@ def test_the_drawing_has_a_dot_for_each_seed():
 def test_a_try_leaves_the_published_figures_alone(tmp_path, monkeypatch, capsys):
     before, plans = ladder.DRAWN.read_bytes(), []
 
-    def carried_out(plan, place):
+    def carried_out(plan, folder, listener):
         plans.append(plan)
-        return SimpleNamespace(model=place.folder)
+        return [SimpleNamespace(folder=folder)]
 
-    monkeypatch.setattr(ladder, "run", carried_out)
+    monkeypatch.setattr(ladder, "run_stages", carried_out)
     monkeypatch.setattr(ladder.SparseEncoder, "load", lambda folder: folder)
     monkeypatch.setattr(ladder, "measure", lambda _: {key: SEED[key] for key in SEED if key not in DONE})
     monkeypatch.setattr("sys.argv", ["ladder", "--epochs", "1", "--seeds", "2", "--runs", str(tmp_path)])
     ladder.main()
     assert len(plans) == 2 * len(corpora.RUN_FILES)
     assert {held.epochs for plan in plans for held in plan.settings.values()} == {1.0}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["ladder.json", "ladder.md", "ladder.svg"]
+    assert sorted(path.name for path in tmp_path.glob("*.*")) == ["ladder.json", "ladder.md", "ladder.svg"]
     assert (tmp_path / "ladder.md").read_text() in capsys.readouterr().out
     assert ladder.DRAWN.read_bytes() == before
     ladder.main()  # which has nothing left to do

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from torch import tensor
 from torch.testing import assert_close
 
 from sparse_adapt.collection.examples import Candidates
+from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model import vocabulary
 from sparse_adapt.model.sparse import SparseEncoder
@@ -17,10 +19,12 @@ from sparse_adapt.objectives.scores import relevant_to
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.stages import published
+from sparse_adapt.stages.dictionary import dictionary
 from sparse_adapt.stages.published import Published, PublishedReading, PublishedTerms
+from sparse_adapt.stages.warmup import warmup
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.training import losses
-from sparse_adapt.training.loop import schedule, train
+from sparse_adapt.training.loop import random_at, schedule, train
 
 DOCUMENTS = {
     "a": "zorvex is a plan and the server sends a log",
@@ -178,7 +182,7 @@ def test_terms_beside_the_corpus_are_read(sparse_adapt, tiny_model, zorvex_colle
 
 
 def test_steps_that_are_given_go_before_epochs_of_the_recipe(tmp_path):
-    assert settings_for("warmup", "published").steps_for(26) == math.ceil(50 * 26 / 4)
+    assert settings_for("warmup", "published").steps_for(26) == 50 * 7  # 26 / 4 is six batches and a half
     assert settings_for("warmup", "published", {"steps": 7}).steps_for(26) == 7
     assert settings_for("warmup", "published", {"steps": 7, "epochs": 1}).steps_for(26) == 7  # 26 / 4
     file = tmp_path / "run.toml"
@@ -186,6 +190,41 @@ def test_steps_that_are_given_go_before_epochs_of_the_recipe(tmp_path):
     plan = read_plan(file)
     assert [plan.settings[name].steps_for(26) for name in ("warmup", "published")] == [9, 650]
     assert read_plan(file, {"steps": 3}).settings["published"].steps_for(26) == 3
+
+
+def test_each_epoch_ends_with_the_means_of_its_losses(sparse_adapt, tiny_model, zorvex_collection, tmp_path):
+    places = ["--candidates", zorvex_collection, "--corpus", zorvex_collection, "-o", tmp_path / "out"]
+    ran = sparse_adapt("published", "--model", tiny_model, *places, "--epochs", "2", "--batch-size", "1")
+    history = [json.loads(row) for row in (tmp_path / "out" / "history.jsonl").read_text().splitlines()]
+    half = len(history) // 2
+    means = [np.mean([row["loss"] for row in part]) for part in (history[:half], history[half:])]
+    told = [line for line in ran.err.splitlines() if line.startswith("epoch ")]
+    assert [line.partition(":")[0] for line in told] == ["epoch 1 of 2", "epoch 2 of 2"]
+    assert [line.rpartition("loss ")[2] for line in told] == [f"{mean:.3g}" for mean in means]
+    assert f"mean of the last epoch {told[1].partition(': ')[2]}\n" in ran.err
+
+
+def test_masked_words_are_drawn_from_anywhere_at_one_rate(encoder):
+    settings = settings_for("warmup", "published", {"batch_size": 400})
+    texts = ["A saw cuts a plank of wood in two."] * 9 + ["A zorvex plan."]
+    task = warmup(encoder, texts, settings.model_copy(update={"epochs": None}))
+    new, drawn = encoder.new_tokens[0].token_id, Counter[str]()
+    for step in range(20):
+        batch = task.batch(random_at(0, step))
+        drawn["texts"] += len(batch.rows)
+        drawn["term"] += batch.rows.count(9)
+        drawn["masked"] += sum(new in labels for labels in batch.labels)
+    assert drawn["term"] / drawn["texts"] == pytest.approx(0.1, abs=0.02)  # one text of ten says it
+    assert drawn["masked"] / drawn["term"] == pytest.approx(0.15, abs=0.05)
+    assert len(warmup(encoder, texts, settings).batch(random_at(0, 0)).rows) == len(texts)  # a smaller batch
+
+
+def test_an_entry_of_a_glossary_is_one_text(encoder):
+    entries = [Definition("zorvex", "A plan of what a team spends.", ("a zorvex", "zorvex by month"))]
+    for preset, texts in (("default", 4), ("published", 1)):
+        settings = settings_for("dictionary", preset, {"labeller": "none", "steps": 1})
+        assert len(dictionary(encoder, entries, [], settings).texts) == texts
+    assert settings_for("dictionary", "published").model_dump().items() >= {"new_mask_rate": 0.15}.items()
 
 
 def test_the_learning_rate_falls_from_the_first_step():

@@ -22,7 +22,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.training import loop
-from sparse_adapt.training.loop import HISTORY_FILE, random_at, schedule, train
+from sparse_adapt.training.loop import HISTORY_FILE, epoch_means, random_at, schedule, train
 from sparse_adapt.training.losses import flops
 from sparse_adapt.training.settings import Training
 from sparse_adapt.training.shared_steps import SharedFeatures
@@ -571,11 +571,25 @@ def test_without_tensorboard_the_error_says_what_to_install(tiny_model, tmp_path
 
 @pytest.mark.parametrize(
     ("epochs", "texts", "steps"),
-    [(None, 5, 77), (1.0, 24, 4), (2.0, 25, 9), (0.5, 6, 1), (0.01, 3, 1)],  # 24/6, ceil(50/6), ceil(3/6)
+    # 24/6; a pass over 25 is ceil(25/6) = 5 batches; ceil(1/2) and ceil(1/100) of one; 2 1/2 passes of 5
+    [(None, 5, 77), (1.0, 24, 4), (2.0, 25, 10), (0.5, 6, 1), (0.01, 3, 1), (2.5, 25, 13)],
 )
 def test_epochs_to_steps_by_hand(epochs, texts, steps):
     given = settings(steps=77, epochs=epochs, batch_size=3, gradient_accumulation=2)
     assert given.steps_for(texts) == steps
+
+
+@pytest.mark.parametrize(
+    ("epochs", "losses", "means"),
+    [
+        (2.0, [1.0, 3.0, 5.0, 7.0], [2.0, 6.0]),
+        (1.5, [1.0, 3.0, 5.0], [2.0, 5.0]),  # the second is half of one
+        (0.5, [1.0, 3.0], [2.0]),
+    ],
+)
+def test_the_mean_of_each_epoch_by_hand(epochs, losses, means):
+    history = [{"step": step, "loss": loss} for step, loss in enumerate(losses, start=1)]
+    assert [each["loss"] for each in epoch_means(history, epochs)] == means
 
 
 def test_a_model_without_biases_cant_learn_by_them(tmp_path):

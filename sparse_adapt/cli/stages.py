@@ -124,7 +124,8 @@ def _carry_out(stage: "Stage[Any]", options: Mapping[str, Any], given: dict[str,
     with Bars() as bars:
         progress = bars.begin(name) if stage.trains else None
         outcome = carry_out_stage(name, options["model"], named, place, settings, progress)
-    say(outcome.message)
+    for each in (*outcome.epochs, outcome.message):
+        say(each)
     steps = after_stage(name, options["model"], outcome.folder, named | outcome.files)
     present(Written(outcome.folder, WROTE, steps), json=False)
 

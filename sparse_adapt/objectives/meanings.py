@@ -7,6 +7,7 @@ sources. Dimensions: S sources, B texts, D new tokens, V vocabulary.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,14 +75,21 @@ class AnsweredQuery:
 
 
 def defined_texts(
-    encoder: SparseEncoder, definitions: Sequence[Definition], documents: Sequence[str]
+    encoder: SparseEncoder,
+    definitions: Sequence[Definition],
+    documents: Sequence[str],
+    *,
+    whole: bool = False,
 ) -> DefinedTexts:
-    """The texts of a stage that teaches definitions. Raises ConfigError where none is of a new term."""
-    said = sayings(definitions)
+    """The texts of a stage that teaches definitions; `whole`: one of each. Raises ConfigError where none is of a new
+    term.
+    """
+    of_each = [sayings(definition)[: 1 if whole else None] for definition in definitions]
+    said = list(chain.from_iterable(of_each))
     texts = Texts(encoder, [*said, *documents])
     about = texts.says.copy()
-    about[: len(said)] = defined(definitions, texts.says[: len(said)])
-    about[len(said) :] |= _word_for_word(definitions, about[: len(said)], documents)
+    about[: len(said)] = defined(of_each, texts.says[: len(said)])
+    about[len(said) :] |= _word_for_word(definitions, about[_firsts(of_each)], documents)
     if not about[: len(said)].any():
         raise ConfigError(
             f"none of the {len(definitions):,} definitions is of a new term; extend the model with these terms first"
@@ -92,30 +100,29 @@ def defined_texts(
 def _word_for_word(
     definitions: Sequence[Definition], about: NDArray[np.bool_], documents: Sequence[str]
 ) -> NDArray[np.bool_]:
-    """Which documents (B) mean a term (D) by what it is short for: `about` (S, D) is of all sayings."""
+    """Which documents (B) mean a term (D) by what it is short for: `about` is a row for each definition."""
     found = np.zeros((len(documents), about.shape[1]), dtype=np.bool_)
-    folded, start = [document.casefold() for document in documents], 0
-    for definition in definitions:
+    folded = [document.casefold() for document in documents]
+    for definition, terms in zip(definitions, about, strict=True):
         text = definition.definition.casefold()
         if 2 <= len(text.split()) <= SHORT_FOR:
-            found[[text in document for document in folded]] |= about[start]
-        start += len(_sayings(definition))
+            found[[text in document for document in folded]] |= terms
     return found
 
 
-def sayings(definitions: Sequence[Definition]) -> list[str]:
-    """Of each definition the rendered sentence, the definition alone, and each example."""
-    return [text for definition in definitions for text in _sayings(definition)]
+def sayings(definition: Definition) -> list[str]:
+    """The rendered sentence of a definition, the definition alone, and each example."""
+    return [sentence(definition), definition.definition, *definition.examples]
 
 
-def defined(definitions: Sequence[Definition], says: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def defined(of_each: Sequence[Sequence[str]], says: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """What each saying is about: all that the first of its definition, which holds the term, says. Both (S, D)."""
-    about, start = says.copy(), 0
-    for definition in definitions:
-        end = start + len(_sayings(definition))
-        about[start:end] |= says[start]
-        start = end
-    return about
+    return says | np.repeat(says[_firsts(of_each)], [len(said) for said in of_each], axis=0)
+
+
+def _firsts(of_each: Sequence[Sequence[str]]) -> NDArray[np.int64]:
+    """The row of the first saying of each definition."""
+    return np.cumsum([0, *(len(said) for said in of_each)])[:-1]
 
 
 def asked(encoder: SparseEncoder, queries: Sequence[AnsweredQuery]) -> Sources:
@@ -128,10 +135,6 @@ def asked(encoder: SparseEncoder, queries: Sequence[AnsweredQuery]) -> Sources:
     for row, each in enumerate(queries):
         about[row] |= answered[[place[answer] for answer in each.answers]].any(axis=0)
     return Sources(texts.ids, about)
-
-
-def _sayings(definition: Definition) -> list[str]:
-    return [sentence(definition), definition.definition, *definition.examples]
 
 
 SHORT_FOR = 8  # words that an acronym stands for, at the most

@@ -2,12 +2,16 @@
 
 A word is what the tokenizer takes for one before it makes pieces of it; all of its pieces are masked together.
 New tokens come first, then rare words, those said least often before the others; what occurs in one sentence alone
-comes last, for nothing repeats what it teaches. Words that many sentences say, and what holds no letter, are left
+may come last, for nothing repeats what it teaches. Words that many sentences say, and what holds no letter, are left
 out. A word that a sentence says twice is masked where it stands first. A long sentence goes in parts.
+Neighbouring sentences may be read as one text, each with words of its own.
 """
 
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 import torch
@@ -24,19 +28,32 @@ PART = 1000  # sentences tokenized at once
 
 
 class Sentence(NamedTuple):
-    """A sentence as token ids, the positions of each word that may be masked, and how many may be at once."""
+    """A text of one sentence or several as token ids, and the positions of each word that may be masked.
+
+    most: for each sentence, how many of its words may be masked at once, and `words` has those of one after another:
+    sizes.
+    """
 
     token_ids: list[int]
     words: list[tuple[int, ...]]
-    most: int
+    sizes: tuple[int, ...]
+    most: tuple[int, ...]
+
+    def by_sentence(self) -> Iterator[tuple[range, int]]:
+        """For each sentence the places of its words in `words`, and how many of them may be masked at once."""
+        start = 0
+        for size, most in zip(self.sizes, self.most, strict=True):
+            yield range(start, start + size), most
+            start += size
 
 
 class SentenceWord(NamedTuple):
-    """A word of a sentence: its token ids, where they stand, and whether it holds a letter."""
+    """A word: its token ids, where they stand, whether it holds a letter, and which sentence of the text says it."""
 
     pieces: tuple[int, ...]
     places: tuple[int, ...]
     spelt: bool
+    sentence: int
 
 
 class Sentences:
@@ -50,8 +67,12 @@ class Sentences:
         longest: int,
         candidates: int,
         together: int = 1,
+        single_last: bool = True,
     ) -> None:
-        """At most `candidates` words a sentence, and `longest` tokens; `together`: sentences that are read as one."""
+        """At most `candidates` words a sentence, and `longest` tokens of a text.
+
+        `together`: sentences that are read as one text; `single_last`: whether words of one text alone come last.
+        """
         longest = min(longest, encoder.max_tokens)
         between = f" {encoder.tokenizer.sep_token or ''} "
         every = [
@@ -61,19 +82,22 @@ class Sentences:
         ]
         kept = list({part.casefold(): part for part in reversed(every)}.values())[::-1]
         self.repeated = len(every) - len(kept)
+        self.single_last = single_last
         self.new = frozenset(token.token_id for token in encoder.new_tokens)
         self.saying: Counter[tuple[int, ...]] = Counter()
-        for _, said in _read(encoder, kept, longest):
+        for _, said in _read(encoder, kept, longest, together):
             self.saying.update({word.pieces for word in said})
         self.common = max(FEW, COMMON * len(kept))
         self.found: list[Sentence] = []
         self.tokens: set[int] = set()
-        for ids, said in _read(encoder, kept, longest):
+        for ids, said in _read(encoder, kept, longest, together):
             self.tokens.update(ids)
-            words = self._candidates(said)[:candidates]
+            parts = [list(part) for _, part in groupby(said, attrgetter("sentence"))]
+            chosen = [self._candidates(part)[:candidates] for part in parts]
+            words = [word.places for part in chosen for word in part]
             if words:
-                most = max(1, len(said) // 2)  # or nothing is left to tell them by
-                self.found.append(Sentence(ids, [word.places for word in words], most))
+                most = tuple(max(1, len(part) // 2) for part in parts)  # or nothing is left to tell them by
+                self.found.append(Sentence(ids, words, tuple(map(len, chosen)), most))
         self.skipped = len(kept) - len(self.found)
 
     def says_new(self) -> bool:
@@ -91,7 +115,8 @@ class Sentences:
 
     def _order(self, word: SentenceWord) -> tuple[bool, bool, int, int]:
         count = self.saying[word.pieces]
-        return not self.new.intersection(word.pieces), count == 1, count, word.places[0]
+        alone = self.single_last and count == 1
+        return not self.new.intersection(word.pieces), alone, count, word.places[0]
 
 
 def _parts(text: str, longest: int) -> Iterator[str]:
@@ -110,10 +135,10 @@ def _joined(parts: Iterable[str], together: int, between: str) -> Iterator[str]:
 
 
 def _read(
-    encoder: Encoder, texts: Sequence[str], longest: int
+    encoder: Encoder, texts: Sequence[str], longest: int, together: int
 ) -> Iterator[tuple[list[int], list[SentenceWord]]]:
-    """The token ids of each sentence, and its words in their order, each once."""
-    special = set(encoder.tokenizer.all_special_ids)
+    """The token ids of each text, and the words of each of its sentences in their order, each once."""
+    special, separator = set(encoder.tokenizer.all_special_ids), encoder.tokenizer.sep_token_id
     for start in range(0, len(texts), PART):
         part = texts[start : start + PART]
         encoded = encoder.tokenizer(part, truncation=True, max_length=longest, return_offsets_mapping=True)
@@ -124,12 +149,15 @@ def _read(
             for place, word in enumerate(encoded.word_ids(row)):
                 if word is not None and ids[place] not in special:
                     places.setdefault(word, []).append(place)
-            said: dict[tuple[int, ...], SentenceWord] = {}
+            ends = [place for place, token in enumerate(ids) if token == separator and place]
+            said: dict[tuple[int, tuple[int, ...]], SentenceWord] = {}
             for where in places.values():
                 written = [text[slice(*spans[place])] for place in where]
                 kept = _without_signs(where, written)
                 pieces = tuple(ids[place] for place in kept)
-                said.setdefault(pieces, SentenceWord(pieces, kept, any(map(str.isalpha, "".join(written)))))
+                spelt = any(map(str.isalpha, "".join(written)))
+                sentence = min(together - 1, bisect(ends, kept[0]))
+                said.setdefault((sentence, pieces), SentenceWord(pieces, kept, spelt, sentence))
             yield ids, list(said.values())
 
 

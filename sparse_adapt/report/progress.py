@@ -4,7 +4,7 @@ What remains is told by the pace of this run: work that was done before counts a
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -95,6 +95,10 @@ class Ended(Protocol):
     def message(self) -> str:
         """What was done, in words."""
 
+    @property
+    def epochs(self) -> Sequence[str]:
+        """A line for each pass over the texts."""
+
 
 class Bars:
     """The bars of one command or call. As a listener of a run it has one for each stage.
@@ -158,7 +162,8 @@ class Bars:
         """What a stage did, where its bar was if it had no steps."""
         for work in [each for each in self.works if each.what == stage and each.total is None]:
             self._remove(work)
-        self.say(f"{outcome.folder.name}: {outcome.message}")
+        for each in (*outcome.epochs, outcome.message):
+            self.say(f"{outcome.folder.name}: {each}")
 
     def count(self, what: str, total: int | None = None) -> Progress:
         """A bar for things of one kind; what is returned takes how many more are done."""

@@ -17,7 +17,7 @@ Dimensions: S texts of the stage, D terms that are taught.
 
 from collections.abc import Sequence
 from itertools import compress
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.objectives.targets import LABELLER, many_steps
@@ -74,6 +74,10 @@ class Dictionary(Warmup):
     batch_size: int = setting(
         4, "Definitions and documents of a step, beside many synthetic texts.", unit="texts", ge=1
     )
+    entries: Literal["split", "whole"] = setting(
+        "split",
+        "What is read of an entry: its sentence, the bare definition and each example, or the sentence alone.",
+    )
     labeller: str = setting(LABELLER)
     samples: int | None = setting(64, ge=1)
 
@@ -82,7 +86,7 @@ class Dictionary(Warmup):
         return self if self.steps is not None else self.model_copy(update={"steps": many_steps(terms, STEPS)})
 
 
-PUBLISHED = PUBLISHED_WARMUP | {"weights": {"mlm": 1.0, "anchor": 0.0, "domain": 0.0, "recall": 0.0}}
+PUBLISHED = PUBLISHED_WARMUP | {"entries": "whole"}  # one text for each entry
 
 
 def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dictionary) -> TermTask | Changed:
@@ -121,7 +125,7 @@ def teach_rows(
     from sparse_adapt.objectives.rows import Fitting, fit_rows
     from sparse_adapt.synthetic.labelled import LabelledMeanings
 
-    stage = defined_texts(encoder, definitions, documents)
+    stage = defined_texts(encoder, definitions, documents, whole=settings.entries == "whole")
     sources = (Sources(stage.texts.ids, stage.about) + asked(encoder, queries)).of_terms(stage.defined)
     labeller, random = labeller_named(settings.labeller), np.random.default_rng(settings.seed)
     labelled = LabelledMeanings(
@@ -196,7 +200,7 @@ def dictionary(
     """
     from sparse_adapt.objectives.meanings import asked, defined_texts
 
-    read = defined_texts(encoder, definitions, others)
+    read = defined_texts(encoder, definitions, others, whole=settings.entries == "whole")
     settings = settings.settled(terms=len(encoder.new_tokens))
     examples = read.texts, read.about, settings, settings.steps_for(read.sayings)
     return TermTask("dictionary", encoder, *examples, asked(encoder, queries), read.documents)

@@ -6,7 +6,7 @@ V vocabulary.
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import compress
+from itertools import chain, compress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -280,9 +280,10 @@ class SixTerms:
         from sparse_adapt.objectives.meanings import Sources, defined, sayings
         from sparse_adapt.objectives.texts import Texts
 
-        said = Texts(encoder, sayings(definitions))
+        of_each = [sayings(definition) for definition in definitions]
+        said = Texts(encoder, list(chain.from_iterable(of_each)))
         documents, queries = self.matched.documents, self.matched.queries
-        sources = Sources(said.ids, defined(definitions, said.says))
+        sources = Sources(said.ids, defined(of_each, said.says))
         sources += Sources(documents.ids[:own], documents.says[:own])
         sources += Sources(queries.ids, wanted | queries.says)
         return sources, range(len(said), len(said) + own)

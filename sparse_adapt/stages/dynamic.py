@@ -68,10 +68,14 @@ class Dynamic(Training):
     hardest: int = setting(
         3, "Words of a sentence that are masked together, N in the paper.", unit="words", source=ZHANG, ge=1
     )
+    single_last: bool = setting(
+        True,
+        "Whether words that one text alone says may be masked only where there are too few others.",
+    )
     easing: bool = setting(
         False,
         "Whether fewer words are masked the longer it learns, down to one at the end.",
-        source=ZHANG,
+        source=f"future work in {ZHANG}",
     )
     summed: bool = setting(
         False, "Whether the loss is the sum over the masked words of a step, as published, or their mean."
@@ -126,6 +130,7 @@ class HardestWords:
             longest=settings.longest,
             candidates=settings.candidates,
             together=settings.together,
+            single_last=settings.single_last,
         )
         self._refuse_nothing_to_learn()
         self.steps = settings.steps_for(len(self.sentences.found))
@@ -138,7 +143,8 @@ class HardestWords:
         self.vocabulary = sorted({*held, *self.sentences.new})
         wanted = math.ceil(settings.refresh * settings.batch_size / settings.visits)
         size = min(len(self.sentences.found), max(settings.batch_size, wanted))
-        self.pool = self.beside = Pool(size, settings.candidates)
+        self.candidates = settings.candidates * settings.together  # of a text
+        self.pool = self.beside = Pool(size, self.candidates)
         self.choosing_seconds = 0.0
 
     def _refuse_nothing_to_learn(self) -> None:
@@ -209,14 +215,18 @@ class HardestWords:
         return 1 + round((most - 1) * left) if self.settings.easing else most
 
     def _chosen(self, sentence: "Sentence", importances: "np.ndarray", random: "Generator") -> list[int]:
-        """Which of a sentence's candidates are masked: the hardest, or, without importances, any."""
+        """Which candidates of each sentence are masked: the hardest, or, without importances, any."""
         import numpy as np
 
-        there = len(sentence.words)
-        count = min(self.hardest, sentence.most, there)
-        if self.settings.masking == "random":
-            return [int(word) for word in random.choice(there, count, replace=False)]
-        return [int(word) for word in np.argsort(-importances[:there], kind="stable")[:count]]
+        chosen: list[int] = []
+        for words, most in sentence.by_sentence():
+            count = min(self.hardest, most, len(words))
+            if self.settings.masking == "random":
+                places = random.choice(len(words), count, replace=False)
+            else:
+                places = np.argsort(-importances[words.start : words.stop], kind="stable")[:count]
+            chosen += [words[int(place)] for place in places]
+        return chosen
 
     def _mask(self, ids: Sequence[int], words: Iterable[Sequence[int]]) -> tuple[list[int], list[int]]:
         from sparse_adapt.objectives.masked import SHOWN
@@ -251,7 +261,7 @@ class HardestWords:
         from sparse_adapt.objectives.masked import SHOWN
         from sparse_adapt.training import losses
 
-        encoder, size = self.encoder, self.settings.candidates
+        encoder, size = self.encoder, self.candidates
         copies = [
             (row * size + number, *self._copy(sentence.token_ids, word))
             for row, sentence in enumerate(sentences)
@@ -295,9 +305,17 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dynamic) -> "Task[
     return HardestWords(encoder, [document.full_text for document in inputs[CORPUS]], settings)
 
 
-# As published: the loss is a sum, and fewer words are masked the longer it learns. By our reading, words are guessed
-# among the whole vocabulary, from whole sentences, and weighed anew for each batch. Other numbers are ours.
-PUBLISHED = {"summed": True, "easing": True, "softmax": "full", "context": 64, "refresh": 1, "visits": 1}
+# As published: the loss is a sum, the rarest words come first, and sentences are read in pairs. By our reading, words
+# are guessed among the whole vocabulary, from the whole text, and weighed anew for each batch. Other numbers are ours.
+PUBLISHED = {
+    "summed": True,
+    "single_last": False,
+    "together": 2,
+    "softmax": "full",
+    "context": 64,
+    "refresh": 1,
+    "visits": 1,
+}
 
 DYNAMIC = Stage(
     "dynamic", Dynamic, (CORPUS,), build, refuses=("prompts",), presets={"published": PUBLISHED}, texts=0.3

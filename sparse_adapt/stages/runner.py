@@ -4,7 +4,7 @@ A stage's folder holds the model, `history.jsonl` where it trained, and its reco
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -43,6 +43,7 @@ from sparse_adapt.training.loop import (
     Task,
     Telling,
     device_of,
+    epoch_means,
     read_history,
     train,
 )
@@ -54,11 +55,15 @@ EXTENDED = "model before the extension"  # in the record of an unfinished stage
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a stage did: a sentence or two for the reader, and the record that lies beside the model."""
+    """What a stage did: a sentence or two for the reader, and the record that lies beside the model.
+
+    epochs: a line for each pass over the texts, where the stage counts its passes.
+    """
 
     folder: Path
     message: str
     record: Mapping[str, Any]
+    epochs: Sequence[str] = ()
 
     @property
     def files(self) -> dict[str, str]:
@@ -170,12 +175,23 @@ def _teach(
                 write_record(work, record, place.home)
         if is_main():
             forget(work)
-    last = {key: value for key, value in history[-1].items() if key not in ("step", "learning_rate")}
-    message = f"{len(history):,} steps in {record['seconds']:.0f} s; at the end "
-    message += ", ".join(f"{key} {value:.3g}" for key, value in last.items())
+    message = f"{len(history):,} steps in {record['seconds']:.0f} s; "
+    epochs: list[str] = []
+    if settings.epochs is None:
+        message += f"at the end {_terms(history[-1])}"
+    else:
+        means = epoch_means(history, settings.epochs)
+        epochs = [f"epoch {number} of {len(means)}: {_terms(mean)}" for number, mean in enumerate(means, 1)]
+        message += f"mean of the last epoch {_terms(means[-1])}"
     if isinstance(task, Telling):
         message += f"; {task.tell(record)}"
-    return Outcome(place.folder, message, record)
+    return Outcome(place.folder, message, record, epochs)
+
+
+def _terms(values: Mapping[str, float]) -> str:
+    """Loss terms in words."""
+    told = {key: value for key, value in values.items() if key not in ("step", "learning_rate")}
+    return ", ".join(f"{key} {value:.3g}" for key, value in told.items())
 
 
 def _train(

@@ -65,6 +65,13 @@ class Warmup(Training):
     new_mask_rate: float = setting(
         0.5, "How often the token of a new term is masked.", unit="share of the tokens", gt=0, lt=1
     )
+    term_texts: float = setting(
+        0.5,
+        "How many of a step's texts are drawn among those that say a new term.",
+        unit="share of the texts",
+        ge=0,
+        le=1,
+    )
     softmax: Literal["domain", "full"] = setting(
         "domain",
         "What a masked word is guessed among: the tokens of the stage's texts, or the whole vocabulary.",
@@ -98,7 +105,8 @@ class Warmup(Training):
     )
 
 
-# Masked language modelling of all weights over the whole vocabulary, as published.
+# Masked language modelling of all weights over the whole vocabulary, as published: of texts from anywhere, all tokens
+# at one rate.
 PUBLISHED = {
     "train": "all",
     "learning_rate": 5e-5,
@@ -106,6 +114,8 @@ PUBLISHED = {
     "epochs": 50,
     "batch_size": 4,
     "ramp": 0.0,
+    "new_mask_rate": 0.15,
+    "term_texts": 0.0,
     "softmax": "full",
     "labeller": "none",
     "weights": {"mlm": 1.0, "anchor": 0.0, "domain": 0.0, "recall": 0.0},
@@ -190,13 +200,16 @@ class TermTask:
         fit_rows(encoder, [*read.token_ids, *samples.token_ids], examples, how)
 
     def batch(self, random: "Generator") -> TermBatch:
-        """Half of the texts say a term where any does; the other half come from anywhere."""
+        """Some of the texts say a term where any does; the others come from anywhere."""
         from sparse_adapt.objectives.texts import some_passages
 
         count = self.settings.batch_size
+        if self.settings.epochs is not None:  # a pass over fewer texts is a smaller batch
+            count = min(count, len(self.texts))
         rows = [int(row) for row in random.choice(len(self.texts), count)]
-        if len(self.texts.saying):
-            rows[: count // 2] = [int(row) for row in random.choice(self.texts.saying, count // 2)]
+        saying = int(self.settings.term_texts * count) if len(self.texts.saying) else 0
+        if saying:
+            rows[:saying] = [int(row) for row in random.choice(self.texts.saying, saying)]
         masked = [self._mask(self.texts.ids[row], random) for row in rows]
         drawn = self.settings.samples or max(2 * count, min(SAMPLES, 4 * self.texts.new))
         samples = self.meanings.draw(drawn, random)

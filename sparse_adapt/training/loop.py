@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
+from statistics import fmean
 from typing import IO, Any, Protocol, TypeVar, runtime_checkable
 
 import torch
@@ -280,6 +281,13 @@ def read_history(path: Path) -> list[dict[str, float]]:
             break
         rows.append(row)
     return rows
+
+
+def epoch_means(history: Sequence[Mapping[str, float]], epochs: float) -> list[dict[str, float]]:
+    """The mean of each column of a history over every epoch, of which there are so many; the last may be a part."""
+    steps = math.floor(len(history) / max(1.0, epochs))
+    parts = [history[start : start + steps] for start in range(0, len(history), steps)]
+    return [{key: fmean(row[key] for row in part) for key in part[0]} for part in parts]
 
 
 def _scalars(folder: Path, done: int) -> Any:  # noqa: ANN401 - tensorboard is optional and untyped

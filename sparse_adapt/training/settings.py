@@ -90,9 +90,13 @@ class Training(Settings):
         return self
 
     def steps_for(self, texts: int) -> int:
-        """Steps of a stage over so many texts: as many passes as asked for, or else the number of steps."""
+        """Steps of a stage over so many texts: as many passes as asked for, or else the number of steps.
+
+        The last batch of a pass may be smaller, and counts as one.
+        """
         if self.epochs is None:
             if self.steps is None:
                 raise ConfigError("steps: needs a number, or epochs one")
             return self.steps
-        return max(1, math.ceil(self.epochs * texts / (self.batch_size * self.gradient_accumulation)))
+        a_pass = math.ceil(texts / (self.batch_size * self.gradient_accumulation))
+        return max(1, math.ceil(self.epochs * a_pass))
