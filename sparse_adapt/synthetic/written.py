@@ -8,9 +8,9 @@ instruction in a document gets around; what they refuse is counted by its reason
 |---|---|
 | no JSON, or another term | the answer is the object that was asked for, and its term the one that was asked |
 | empty; doesn't know | no definition, or one that only says that the texts don't tell |
-| only repeats the term | fewer than two words beside the term and function words |
+| repeats the term | the definition says the term or an inflection, or fewer than two words beside function words |
 | a link or markup | addresses, tags, Markdown, code |
-| defines something else | "X is ..." of an X that isn't the term |
+| defines something else | "X is ..." of an X that isn't the term and nothing else |
 | says another term | a mined term that fewer than two of the documents shown say |
 
 Of a definition of several sentences the first one stays.
@@ -36,13 +36,14 @@ from sparse_adapt.synthetic.server import Answers, Prompt, Server
 from sparse_adapt.terms.entries import listed
 from sparse_adapt.terms.function_words import FUNCTION_WORDS
 from sparse_adapt.terms.mining import Term
-from sparse_adapt.terms.words import find_words, parts_of, singular
+from sparse_adapt.terms.words import find_words, singular
 
 EXPLICIT, SEMANTIC = "explicit", "semantic"  # kinds of queries: that say the term, that mean it without
 WRITTEN = "written"  # the form of a definition in dictionary.jsonl
 PASSAGES, LONGEST_PASSAGE, LONGEST_TEXT = 4, 500, 3_000  # of a term; letters; letters of a document
 DEFINITION_TOKENS, QUERY_TOKENS = 120, 160  # of an answer
 SHORTEST, LONGEST, LONGEST_QUERY, LONGEST_TERM = 3, 60, 32, 5  # words
+STEM = 5  # letters of a term with which no other word begins by chance
 AGREEING = 2  # documents that have to say another term before a definition may
 SHOWN = 8  # names of a kind in a message
 
@@ -260,14 +261,14 @@ def _meaning(term: str, answer: str, names: Mapping[str, str], passages: Sequenc
         raise Refused("doesn't know")
     subject = SUBJECT.match(text)
     if subject is not None and not FUNCTION_WORDS & set(_folded(subject["subject"]).split()):
-        if not forms & {*map(str.casefold, find_words(subject["subject"])), _folded(subject["subject"])}:
+        if _folded(subject["subject"]) not in {*forms, *map(singular, forms)}:
             raise Refused("defines something else")
         text = text[subject.end() :]
     words = [word.casefold() for word in WORD.findall(text)]
-    own = {singular(part) for form in forms for part in (form, *parts_of(form))}
-    telling = {singular(word) for word in words} - own - SAYS_NOTHING - FUNCTION_WORDS
-    if len(telling) < 2 or len(words) < SHORTEST:
-        raise Refused("only repeats the term")
+    telling = {singular(word) for word in words} - SAYS_NOTHING - FUNCTION_WORDS
+    repeated = any(word.startswith(singular(form)) for form in forms for word in words if len(form) >= STEM)
+    if repeated or forms & {*words, *telling} or len(telling) < 2 or len(words) < SHORTEST:
+        raise Refused("repeats the term")
     if len(words) > LONGEST:
         raise Refused("longer than a definition")
     others = {names[word] for word in map(str.casefold, find_words(text)) if word in names} - {term}
