@@ -345,6 +345,7 @@ def test_the_teacher_filters_written_queries(written, sparse_adapt):
         ({"term": "Acme"}, "its term isn't one of the document", 0),
         ({"says": "who weighs the brass"}, "the explicit query lacks the term", 0),
         ({"means": "who weighs the Zorvex"}, "the semantic query says the term", 1),
+        ({"means": "how to fasten one tube to the next"}, "repeats the example", 1),
         ({"means": "who"}, "the semantic query is too short or too long", 1),
         ({"says": "who weighs a zorvex at www.evil.com"}, "a link or markup", 0),
         ({"more": 1}, "not the JSON that was asked for", 0),

@@ -9,6 +9,7 @@ instruction in a document gets around; what they refuse is counted by its reason
 | no JSON, or another term | the answer is the object that was asked for, and its term the one that was asked |
 | empty; doesn't know | no definition, or one that only says that the texts don't tell |
 | repeats the term | the definition says the term or an inflection, or fewer than two words beside function words |
+| repeats the example | the answer that the prompt gives as an example |
 | a link or markup | addresses, tags, Markdown, code |
 | defines something else | "X is ..." of an X that isn't the term and nothing else |
 | says another term | a mined term that fewer than two of the documents shown say |
@@ -253,7 +254,7 @@ def _meaning(term: str, answer: str, names: Mapping[str, str], passages: Sequenc
     forms = {surface for surface, owner in names.items() if owner == term}
     if _folded(read.term) not in forms:
         raise Refused("defines something else")
-    _check_markup(read.definition)
+    _check_text(read.definition, A_DEFINITION)
     text = next(sentences(" ".join(read.definition.split())), "")
     if not WORD.search(text):
         raise Refused("empty")
@@ -319,7 +320,7 @@ def _queries(document: Document, answer: str) -> Iterator[tuple[str, str]]:
     if not term or len(term) > LONGEST_TERM or not _says(_stems(document.full_text), term):
         raise Refused("its term isn't one of the document")
     for kind, text in ((EXPLICIT, read.says), (SEMANTIC, read.means)):
-        _check_markup(text)
+        _check_text(text, TWO_QUERIES)
         text = " ".join(text.split())
         words = _stems(text)
         if not SHORTEST <= len(words) <= LONGEST_QUERY:
@@ -368,7 +369,9 @@ def _parsed(answer: str, form: type[T]) -> T:
         raise Refused("not the JSON that was asked for") from error
 
 
-def _check_markup(text: str) -> None:
+def _check_text(text: str, example: str) -> None:
+    if text.strip() and f'"{text.strip()}"' in example:
+        raise Refused("repeats the example")
     if MARKUP.search(text) or not " ".join(text.split()).isprintable():
         raise Refused("a link or markup")
 
