@@ -29,7 +29,9 @@ TRIED = 8  # documents
 TERMS = 30  # that a corpus has, while nobody knows
 SHORT = 24  # texts as short as synthetic ones that the labeller reads for a trial
 A_TEXT = 60  # signs of such a text
-MODELS_TRIED = 4  # at the choice
+MODELS_TRIED = (
+    3  # at a choice: the base model, half of the change, all of it; twice as many where words are taught
+)
 
 
 class Expected(NamedTuple):
@@ -105,22 +107,21 @@ def expected(
         (
             "choice",
             "comparing models on the queries set aside",
-            choices * MODELS_TRIED * pool * speeds.encoding,
+            (2**choices - 1) * MODELS_TRIED * pool * speeds.encoding,
         ),
-        ("retention", *_general(speeds, documents)),
+        ("retention", *_general(speeds, documents, choices * MODELS_TRIED + 2)),
     ]
     rows = [Expected(what, seconds) for name, what, seconds in parts if name not in done]
     return [row for row in rows if row.seconds >= 0.5]
 
 
-def _general(speeds: Speeds, documents: Sequence[Document]) -> Expected:
+def _general(speeds: Speeds, documents: Sequence[Document], models: int) -> Expected:
     """How long models read the general passages, which are shorter or longer than the documents.
 
-    Each that could be kept reads them, and at the end the base model and the kept one.
+    Each of so many that could be kept reads them, and at the end the base model and the kept one.
     """
     general = general_collection()
     longer = _mean_length(general.documents) / max(1.0, _mean_length(documents))
-    models = MODELS_TRIED + 2
     seconds = models * len(general.documents) * speeds.encoding * longer
     return Expected(f"asking {len(general.queries):,} general questions of {models} models", seconds)
 
