@@ -18,6 +18,7 @@ from sparse_adapt.api.following import exported, line, lines_to_measure
 from sparse_adapt.api.options import (
     MODEL_HELP,
     TRAINING,
+    Html,
     LatestCorpus,
     Option,
     Overwrite,
@@ -31,14 +32,16 @@ from sparse_adapt.api.runs import BASE, BUNDLED, RUNS, latest_folder, of_run, ru
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.place import Place
 from sparse_adapt.report.messages import say
-from sparse_adapt.report.progress import progress_bars
-from sparse_adapt.report.sections import Section, untitled
-from sparse_adapt.report.tables import Row
+from sparse_adapt.report.progress import duration, progress_bars
+from sparse_adapt.report.sections import Picture, Section, untitled
+from sparse_adapt.report.tables import Column, Row, Table
 
 if TYPE_CHECKING:
     from sparse_adapt.api.models import ModelGiven
+    from sparse_adapt.pipeline.plan import Plan
 
 TAKES = "about four minutes on an idle machine"
+CHANGES = "Change against the plan's own value"
 Preset = Annotated[
     str,
     Option(
@@ -148,15 +151,26 @@ def run(
     template: Annotated[
         bool, Option("Print a run file to fill in, every key explained; with RUN.TOML that file.")
     ] = False,
+    vary: Annotated[
+        str | None,
+        Option(
+            "Carry the file out once for each of these values of a setting, and compare what they bring: "
+            "distill.tau=0.5,2 or distill.weights.kd=0,2.",
+            metavar="STAGE.SETTING=V,V",
+        ),
+    ] = None,
+    html: Html = None,
     overwrite: Overwrite = False,
     resume: Resume = False,
     progress: bool | None = None,
     **settings: Annotated[Any, TRAINING],  # noqa: ANN401 - checked by their own types
-) -> Tables:
+) -> "Tables | Sensitivity":
     """Carry out the stages that a file (run.toml) names.
 
     Options given here replace what the file says.
     """
+    if html is not None and vary is None:
+        raise ConfigError("--html is for --vary; a run has a page of its own, report.html")
     if template:
         from sparse_adapt.pipeline.template import run_template
 
@@ -167,9 +181,12 @@ def run(
     from sparse_adapt.pipeline.runfile import read_plan
 
     plan = read_plan(run_file(file), settings)
-    folder = RUNS / Path(file).stem if out is None else Path(out)
+    stem = Path(file).stem if vary is None else f"{Path(file).stem}-vary"
+    folder = RUNS / stem if out is None else Path(out)
     place = Place(folder, overwrite, resume)
     check_output(place)
+    if vary is not None:
+        return _varied(plan, vary, place, progress)
     from sparse_adapt.pipeline.run import run as carry_out
     from sparse_adapt.selection.rule import retention_lines
 
@@ -180,6 +197,83 @@ def run(
     lines = retention_lines(done.report.get("retention", {}))
     ending = After(wrote=wrote, run=done.folder, next_steps=steps, shows=bool(lines))
     return Tables(done.report, list(lines), ending)
+
+
+def _varied(plan: "Plan", asked: str, place: Place, progress: bool | None) -> "Sensitivity":
+    """A plan carried out for each value of a setting. What it may take is said first."""
+    from sparse_adapt.pipeline.vary import expected_seconds, read_variation
+    from sparse_adapt.pipeline.vary import vary as carry_out
+
+    variation = read_variation(asked, plan)
+    shared = plan.stages[: plan.stages.index(variation.stage)]
+    told = f"{variation.setting} with {len(variation.values)} values, the first the plan's own"
+    told += f"; {', '.join(shared)} once" if shared else ""
+    say(f"{told}; in all about {duration(expected_seconds(plan, variation))}")
+    with progress_bars(progress) as bars:
+        return Sensitivity(place.folder, carry_out(plan, variation, place, bars))
+
+
+@dataclass(frozen=True, repr=False)
+class Sensitivity(CommandResult):
+    """What each value of a setting brings, and its change against the plan's own value, which comes first."""
+
+    folder: Path
+    found: Mapping[str, Any]
+
+    @property
+    def headline(self) -> str:
+        """The setting and its values."""
+        return f"{self.found['setting']} = {', '.join(self.found['values'])}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The setting, its values and the measures of each."""
+        return dict(self.found)
+
+    def rows(self) -> Sequence[Row]:
+        """A row for each value and measure."""
+        return [
+            {"value": row["value"], "measure": name, "figure": figure, "change": row["change"].get(name)}
+            for row in self.found["rows"]
+            for name, figure in row["measures"].items()
+        ]
+
+    def sections(self) -> Sequence[Section]:
+        """A table of figures, one of changes, and a picture of these."""
+        return untitled(
+            self._table("measures", "", 3), self._table("change", CHANGES, 3, signed=True), self._lines()
+        )
+
+    def _table(self, key: str, title: str, decimals: int, *, signed: bool = False) -> Table:
+        """A row for each measure, a column for each value."""
+        rows = self.found["rows"]
+        names = list(dict.fromkeys(name for row in rows for name in row[key]))
+        columns = [
+            Column(
+                str(place),
+                row["value"] if place else f"{row['value']} (own)",
+                decimals=decimals,
+                signed=signed,
+            )
+            for place, row in enumerate(rows)
+        ]
+        cells: list[Row] = [
+            {"measure": name, **{str(place): row[key].get(name) for place, row in enumerate(rows)}}
+            for name in names
+        ]
+        return Table(title, (Column("measure", self.found["setting"], "text"), *columns), cells)
+
+    def _lines(self) -> Picture:
+        """The change of each measure over the values."""
+        from sparse_adapt.report.charts import lines
+
+        order = [row["value"] for row in self.found["rows"]]
+        told = f"{CHANGES}, over the values of {self.found['setting']}"
+        return lines(CHANGES, self.rows(), "value", "change", "measure", order=order, told=told)
+
+    def after(self) -> After:
+        """What was written."""
+        contents = f"a folder for each of {len(self.found['rows'])} values, and vary.json"
+        return After(wrote=[(self.folder, contents)], title=self.headline)
 
 
 @declared

@@ -1,0 +1,261 @@
+"""How much a result depends on one setting: a plan carried out once for each value of it.
+
+OUT/1-extend/, 2-warmup/   the stages before the varied one, made once
+OUT/value-0/3-distill/     what follows with the plan's own value; value-1 and so on with the others
+OUT/vary.json              the measures of each last model, and their change against the plan's own value
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from sparse_adapt.collection.glossary import read_dictionary
+from sparse_adapt.collection.readers import read_documents
+from sparse_adapt.errors import ConfigError, unknown
+from sparse_adapt.files.place import Place
+from sparse_adapt.files.processes import common_folder, is_main
+from sparse_adapt.files.steps import Step, carry_out, check_request
+from sparse_adapt.files.writing import write_json
+from sparse_adapt.model.folder import ModelFolder, of_model
+from sparse_adapt.pipeline.plan import Plan, first_error, laid_over
+from sparse_adapt.pipeline.run import (
+    Listener,
+    check_files,
+    read_by,
+    run_stage,
+    stage_folder,
+    verdict_of,
+)
+from sparse_adapt.selection.evidence import BACKGROUND, FALSE_ACTIVATIONS, RETAINED
+from sparse_adapt.stages.record import source_of
+from sparse_adapt.training.settings import Training
+
+VARY_FILE, MEASURES_FILE, ASKED_FILE = "vary.json", "measures.json", "asked.json"
+
+
+class Value(NamedTuple):
+    """A value in words, and the settings of the varied stage with it."""
+
+    told: str
+    settings: Training
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """A setting of a stage and its values: the plan's own, then the others in the order in which they were named."""
+
+    stage: str
+    key: str
+    values: tuple[Value, ...]
+
+    @property
+    def setting(self) -> str:
+        """The setting as a run file names it."""
+        return f"{self.stage}.{self.key}"
+
+
+def read_variation(asked: str, plan: Plan) -> Variation:
+    """What STAGE.SETTING=V1,V2 asks for of a plan; a weight is STAGE.weights.NAME.
+
+    Raises ConfigError for a stage, a setting or a value that the plan can't have.
+    """
+    name, _, values = asked.partition("=")
+    stage, _, key = name.strip().partition(".")
+    if not key or not values.strip():
+        raise ConfigError(f"--vary {asked}: needs STAGE.SETTING=VALUE,VALUE, such as distill.tau=0.5,2")
+    if stage not in plan.settings:
+        raise ConfigError(f"--vary {asked}: {unknown('stage that trains', stage, tuple(plan.settings))}")
+    own = plan.settings[stage]
+    found = [Value(_told(_value_of(own, key, asked)), own)]
+    for text in map(str.strip, values.split(",")):
+        settings = _with(own, key, text, asked)
+        if all(settings != each.settings for each in found):
+            found.append(Value(_told(_value_of(settings, key, asked)), settings))
+    if len(found) == 1:
+        raise ConfigError(f"--vary {asked}: the plan has this value; name another")
+    return Variation(stage, key, tuple(found))
+
+
+def _with(own: Training, key: str, text: str, asked: str) -> Training:
+    """Settings with another value of one key, which may lie in a table."""
+    *tables, last = key.split(".")
+    given: dict[str, Any] = {last: _parsed(text)}
+    for table in reversed(tables):
+        given = {table: given}
+    try:
+        return type(own).model_validate(laid_over(own.model_dump(), given))
+    except ValidationError as error:
+        raise ConfigError(f"--vary {asked}: {first_error(error, type(own))[1]}") from error
+
+
+def _parsed(text: str) -> object:
+    """A value as a run file would hold it; what is no number and no yes or no is a word."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False}.get(text, text)
+
+
+def _value_of(settings: Training, key: str, asked: str) -> object:
+    found: Any = settings.model_dump()
+    for part in key.split("."):
+        if not isinstance(found, Mapping) or part not in found:
+            known = tuple(found) if isinstance(found, Mapping) else (key.rpartition(".")[0],)
+            raise ConfigError(f"--vary {asked}: {unknown('key', part, known)}")
+        found = found[part]
+    if isinstance(found, Mapping):
+        raise ConfigError(f"--vary {asked}: {key} is a table; name one of {', '.join(found)} behind a dot")
+    return found
+
+
+def _told(value: object) -> str:
+    return "auto" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# -- carried out --------------------------------------------------------------------------------------
+
+
+def vary(plan: Plan, variation: Variation, place: Place, listener: Listener) -> dict[str, Any]:
+    """Carry out a plan once for each value, and measure the last models, as `vary.json` holds it.
+
+    With `place.resume`, what is done stays. Raises what `run` raises.
+    """
+    if plan.corpus is None:
+        raise ConfigError('--vary compares models on a corpus; add corpus = "FOLDER" to the run file')
+    asked = {"setting": variation.setting, "values": [each.told for each in variation.values]}
+    whole = place.folder / VARY_FILE
+    if place.resume and not place.overwrite and whole.is_file():
+        check_request(place.folder / ASKED_FILE, asked)
+        return dict(json.loads(whole.read_bytes()))
+    check_files(plan)
+    with common_folder(place.reading(read_by(plan))) as work:
+        if is_main():
+            check_request(work / ASKED_FILE, asked)
+            write_json(work / ASKED_FILE, asked)
+        model = through(
+            plan, 0, plan.stages.index(variation.stage), ModelFolder.of(plan.model), work, listener
+        )
+        rows = [
+            _of_value(plan, variation, number, model, work, listener)
+            for number in range(len(variation.values))
+        ]
+        if is_main():
+            write_json(work / VARY_FILE, {**asked, "rows": [*_with_changes(rows)]})
+    return dict(json.loads(whole.read_bytes()))
+
+
+def through(
+    plan: Plan,
+    first: int,
+    end: int,
+    model: ModelFolder,
+    folder: Path,
+    listener: Listener,
+    home: Path | None = None,
+    named: str = "",
+) -> ModelFolder:
+    """The model behind some stages of a plan, each in its folder: those that are done there stay."""
+    for number, stage in enumerate(plan.stages[first:end], start=first + 1):
+        made = stage_folder(folder, number, stage)
+        run_stage(stage, plan, model, made, listener, name=f"{stage}{named}", home=home or folder)
+        model = ModelFolder.of(made)
+    return model
+
+
+def _of_value(
+    plan: Plan, variation: Variation, number: int, model: ModelFolder, work: Path, listener: Listener
+) -> dict[str, Any]:
+    """The value of a number, its last model and what that measures."""
+    value, folder = variation.values[number], work / f"value-{number}"
+    if is_main():
+        folder.mkdir(exist_ok=True)
+    own = replace(plan, settings={**plan.settings, variation.stage: value.settings})
+    first = plan.stages.index(variation.stage)
+    named = f", {variation.key} = {value.told}"
+    last = through(own, first, len(plan.stages), model, folder, listener, work, named)
+    measures = _measured(plan, last, folder, work) if is_main() else {}
+    return {"value": value.told, "model": str(last.path.relative_to(work)), "measures": measures}
+
+
+def _measured(plan: Plan, last: ModelFolder, folder: Path, work: Path) -> dict[str, float]:
+    """The measures of a model, taken once."""
+    assert plan.corpus is not None
+
+    def measure() -> str:
+        found = dict(measures_of(verdict_of(plan, last.path, work)))
+        write_json(folder / MEASURES_FILE, found)
+        return f"{len(found)} measures"
+
+    sources = {
+        "model": of_model(last),
+        "base": of_model(plan.model),
+        "corpus": source_of("corpus", plan.corpus),
+    }
+    carry_out(Step("measures", sources, [MEASURES_FILE], measure), folder, work)
+    return dict(json.loads((folder / MEASURES_FILE).read_bytes()))
+
+
+def measures_of(verdict: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """The measures that a report holds of its last model: on judged queries, and of what it keeps."""
+    for row in verdict.get("evidence", {}).get("rows", ()):
+        yield f"ndcg@10, {row['kind']}", row["model"]
+    for kind in (*RETAINED, FALSE_ACTIVATIONS, BACKGROUND):
+        if kind.name in verdict["retention"]:
+            yield f"{kind.measure}, {kind.name}", kind.figures(verdict["retention"])[1]
+
+
+def _with_changes(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Each row with its changes against the first, that of the plan's own value."""
+    own = rows[0]["measures"]
+    for row in rows:
+        changes = {key: value - own[key] for key, value in row["measures"].items() if key in own}
+        yield {**row, "change": changes}
+
+
+# -- how long it takes --------------------------------------------------------------------------------
+
+
+def times(plan: Plan, variation: Variation) -> list[tuple[str, Training, int]]:
+    """Each stage that trains, its settings and how often they are carried out; every value by itself."""
+    first, rows = plan.stages.index(variation.stage), list[tuple[str, Training, int]]()
+    for number, stage in enumerate(plan.stages):
+        if stage == variation.stage:
+            rows += [(stage, value.settings, 1) for value in variation.values]
+        elif stage in plan.settings:
+            rows.append((stage, plan.settings[stage], 1 if number < first else len(variation.values)))
+    return rows
+
+
+def expected_seconds(plan: Plan, variation: Variation) -> float:
+    """How long it may take on this machine, by a moment's work of each kind."""
+    from sparse_adapt.collection.examples import read_candidates
+    from sparse_adapt.pipeline.estimate import general_expected, measure_speeds, stage_expected
+    from sparse_adapt.terms.mining import read_terms
+
+    assert plan.corpus is not None
+    documents = list(read_documents(plan.corpus))
+    speeds = measure_speeds(plan.model, documents)
+    counts = {
+        "documents": len(documents),
+        "queries": len(list(read_candidates(plan.files["candidates"]))) if "candidates" in plan.files else 0,
+        "terms": len(read_terms(plan.files["terms"])) if "terms" in plan.files else 0,
+    }
+    training = sum(
+        often * stage_expected(stage, settings, speeds, **_texts_of(stage, plan, counts)).seconds
+        for stage, settings, often in times(plan, variation)
+    )
+    measuring = general_expected(speeds, documents, 2).seconds + 2 * len(documents) * speeds.encoding
+    return training + len(variation.values) * measuring
+
+
+def _texts_of(stage: str, plan: Plan, counts: dict[str, int]) -> dict[str, int]:
+    """How much there is to learn from: definitions, where a stage reads those."""
+    if stage == "dictionary":
+        return {**counts, "documents": len(read_dictionary(plan.files["dictionary"]))}
+    return counts
