@@ -45,7 +45,7 @@ class Words:
 
     KINDS = (("spent", "team", "month", "spending", "office", "signs"), ("logs", "agent", "server", "backup"))
 
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def encode(self, texts: Sequence[str], progress: object = None) -> NDArray[np.float32]:
         rows = [
             [sum(text.lower().count(word) for word in kind) for kind in self.KINDS] + [0.5] for text in texts
         ]
