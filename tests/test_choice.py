@@ -22,6 +22,7 @@ from sparse_adapt.selection.models import (
     Tried,
     added,
     choose,
+    choose_without_words,
     held_out_collection,
     keep,
     try_models,
@@ -90,15 +91,16 @@ def test_a_model_without_the_words_that_were_asked_for_is_no_choice():
     ("others", "place"),
     [
         ([], 0),
-        ([tried(RANKING, "", None, 0.4), tried(RANKING, "idf", None, 0.5)], 1),
-        ([tried(RANKING, "", None, 0.4), tried(RANKING, "token scales", None, 0.5)], 2),
+        ([tried(RANKING, "", None, 0.4), tried("dictionary", "", None, 0.5)], 1),
+        ([tried("dictionary", "", None, 0.5), tried(f"{RANKING} at 50%", "token scales", 0.5, 0.4)], 2),
+        ([tried("base", "idf", None, 0.35), tried(RANKING, "", None, 0.2)], 1),
     ],
 )
-def test_ranking_alone_counts_as_it_stands(others, place):
-    assert Choice((BASE, *others), 0).place_of(RANKING) == place
+def test_the_best_without_words_is_known(others, place):
+    assert choose_without_words([BASE, *others]) == place
 
 
-@pytest.mark.parametrize(("general", "instead"), [(0.7, RANKING), (0.6, "base")])
+@pytest.mark.parametrize(("general", "instead"), [(0.7, RANKING), (0.6, "dictionary")])
 def test_ranking_alone_is_kept_where_words_cost_every_other_query(
     monkeypatch, tiny_model, tmp_path, general, instead
 ):
@@ -121,12 +123,16 @@ def test_ranking_alone_is_kept_where_words_cost_every_other_query(
         Choice(tuple(results), 2), makers, documents, TaughtDefinitions(), 0, folder
     )
     assert chosen.best.name == instead and told["best"] == 2
+    kept = SparseEncoder.load(folder)
+    if instead == "dictionary":  # which no model that may forget stands against
+        assert told["refused"] is None and kept.new_tokens
+        return
     assert told["refused"].startswith(
         "a gain that costs others: synthetic queries, beside ranking alone -10.0"
     )
-    kept = SparseEncoder.load(folder)
+    assert told["evidence"][0]["model"] == pytest.approx(0.5), "of the one that is kept"
     assert not kept.new_tokens
-    assert_close(kept.output_bias, (ranked if instead == RANKING else base).output_bias)
+    assert_close(kept.output_bias, ranked.output_bias)
 
 
 ASKED = tried("base", "", None, 0.3, general=0.7)

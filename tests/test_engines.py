@@ -231,7 +231,7 @@ for name in sys.argv[3:]:
 
 @pytest.mark.nightly
 def test_a_full_disk_leaves_nothing(tiny_model, tmp_path):
-    names = [row.name for row in ENGINES]
+    names = [row.name for row in ENGINES if row.name != "anserini-onnx"]  # which refuses the small model
     command = [sys.executable, "-c", FULL, str(tmp_path), str(tiny_model), *names]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -37,6 +37,8 @@ def test_duckdb_ranks_as_exact_search(written):
     with open_engine("parquet", written) as engine:
         check_exact(engine)
         check_ranking(engine)
+        asked = engine._connection.execute("SELECT current_setting('enable_progress_bar')")
+        assert asked.fetchone() == (False,)  # a bar would show after two seconds
     assert engine.name.startswith("DuckDB 2.")
 
 

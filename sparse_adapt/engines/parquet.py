@@ -104,6 +104,7 @@ class DuckDB(FloatEngine):
         super().__init__(export.manifest)
         self.name, self._connection, self._tokens = f"DuckDB {version('duckdb')}", connection, export.tokens
         files = [str(export.path / file.path) for file in export.manifest.document_files]
+        connection.execute("SET enable_progress_bar = false")
         connection.execute("CREATE TABLE postings AS SELECT * FROM read_parquet(?)", [files])
 
     def search_all(self, queries: EncodedBatch, k: int) -> Run:

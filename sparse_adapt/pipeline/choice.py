@@ -112,7 +112,10 @@ def makers_of(
         def both(back: float) -> SparseEncoder:
             return added(load(last), load(plan.model), load(ranked), 1 - back)
 
-        makers.insert(1, Maker(RANKING, None, partial(load, ranked)))
+        def alone(back: float) -> SparseEncoder:
+            return merge(load(plan.model), load(ranked), back) if back else load(ranked)
+
+        makers[1:1] = _on_the_way(RANKING, interpolations, alone)
         return [*makers, *_on_the_way(f"{stage} and ranking", interpolations, both)]
     if len(plan.stages) > 1:
         makers.append(Maker(plan.stages[-2], None, partial(load, before)))
@@ -164,8 +167,6 @@ def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
                 choice, makers, list(documents.values()), _taught(work, plan), settings.seed, partial_folder
             )
             tried = record(choice) | told
-            if choice.best.name == RANKING and work.ranked is not None:  # which was weighed before
-                tried |= {"evidence": _evidence_of(work.ranked.parent), "meaning": {}}
         about = _record_of(work, outcomes, tried)
         with vouching(partial_folder):
             write_card(partial_folder, with_record(about))
@@ -177,12 +178,6 @@ def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
 
     work.step("choice", sources, [CHOICE_FILE, "model"], do)
     _list_what_to_encode(work, plan)
-
-
-def _evidence_of(folder: Path) -> list[dict[str, Any]]:
-    """The evidence that a choice in a folder went by. Raises InputError for a file that somebody damaged."""
-    made = read_record(folder / CHOICE_FILE, ChoiceMade, MAKE_AGAIN)
-    return list((made.model_extra or {}).get("evidence", []))
 
 
 def _taught(work: Work, plan: Plan) -> TaughtDefinitions:
@@ -334,13 +329,16 @@ def _first(choice: Mapping[str, Any]) -> Iterator[str]:
     refused = choice.get("refused")
     best = choice["tried"][choice.get("best", 0)]["name"]
     if choice["kept"] != 0 and refused:
-        yield f"{RANKING}, without new words, is kept: {best} shows {refused}"
+        yield f"{choice['tried'][choice['kept']]['name']}, without new words, is kept: {best} shows {refused}"
     if choice["kept"] == 0:
         why = (
             f"{best} shows {refused}" if refused else "no model ranks the queries that were set aside better"
         )
         yield f"the base model is kept, as it was: {why}"
     kept = choice["tried"][choice["kept"]]
+    learnt = [not row["name"].startswith(("base", RANKING)) for row in choice["tried"]]
+    if any(learnt) and not learnt[choice["kept"]] and not refused:
+        yield "no model with new words is kept, for each may lose too much on general questions"
     better = [row for row in choice["tried"] if row["may_forget"] and row["ndcg@10"] > kept["ndcg@10"]]
     if better:
         name = max(better, key=lambda row: row["ndcg@10"])["name"]

@@ -29,7 +29,9 @@ TRIED = 8  # documents
 TERMS = 30  # that a corpus has, while nobody knows
 SHORT = 24  # texts as short as synthetic ones that the labeller reads for a trial
 A_TEXT = 60  # signs of such a text
-MODELS_TRIED = 4  # at the choice; the base model and the kept one are read again at the end
+MODELS_TRIED = (
+    3  # at a choice: the base model, half of the change, all of it; twice as many where words are taught
+)
 
 
 class Expected(NamedTuple):
@@ -105,16 +107,19 @@ def expected(
         (
             "choice",
             "comparing models on the queries set aside",
-            choices * MODELS_TRIED * pool * speeds.encoding,
+            (2**choices - 1) * MODELS_TRIED * pool * speeds.encoding,
         ),
-        ("retention", *general_expected(speeds, documents, MODELS_TRIED + 2)),
+        ("retention", *general_expected(speeds, documents, choices * MODELS_TRIED + 2)),
     ]
     rows = [Expected(what, seconds) for name, what, seconds in parts if name not in done]
     return [row for row in rows if row.seconds >= 0.5]
 
 
 def general_expected(speeds: Speeds, documents: Sequence[Document], models: int) -> Expected:
-    """How long so many models read the general passages, which are shorter or longer than the documents."""
+    """How long models read the general passages, which are shorter or longer than the documents.
+
+    Each of so many that could be kept reads them, and at the end the base model and the kept one.
+    """
     general = general_collection()
     longer = _mean_length(general.documents) / max(1.0, _mean_length(documents))
     seconds = models * len(general.documents) * speeds.encoding * longer

@@ -37,7 +37,14 @@ from sparse_adapt.selection.evidence import (
     by_kind,
     by_resampling,
 )
-from sparse_adapt.selection.models import RANKING, Choice, Maker, keep, may_forget
+from sparse_adapt.selection.models import (
+    RANKING,
+    Choice,
+    Maker,
+    choose_without_words,
+    has_words,
+    keep,
+)
 from sparse_adapt.selection.retention import DEPTH, background_false_activations, known_of, new_terms, say_new
 from sparse_adapt.selection.rule import BESIDE_RANKING, decide
 from sparse_adapt.synthetic.labels import Reworded, reworded
@@ -103,24 +110,26 @@ def keep_or_refuse(
     seed: int,
     folder: Path,
 ) -> tuple[Choice, dict[str, Any]]:
-    """Save the best model; where it is refused, one that learnt to rank and no words, or else the base model.
+    """Save the best model; where it is refused, the best that learnt no words, or else the base model.
 
-    What shows, as JSON holds it.
+    What shows, as JSON holds it: of the model that is kept, or of the best where the base model is.
     """
     shutil.rmtree(folder, ignore_errors=True)
     best = keep(choice, makers, documents, folder)
     if choice.kept == 0:
         return choice, {}
-    models, results = (makers[0].make(), best), (choice.tried[0].result, choice.best.result)
-    instead = choice.place_of(RANKING)
-    ranked = choice.tried[instead].result if instead else None
+    tried, words = choice.tried, has_words(choice.best, choice.tried[0])
+    instead = choose_without_words(tried) if words else 0
+    models, results = (makers[0].make(), best), (tried[0].result, choice.best.result)
+    ranked = tried[instead].result if tried[instead].name.startswith(RANKING) else None
     found = weigh(models, results, documents, taught, seed, ranked)
     told = {**found.plain(), "best": choice.kept}
-    if found.refused is not None:
-        shutil.rmtree(folder)
-        choice = Choice(choice.tried, 0 if may_forget(choice.tried[instead], choice.tried[0]) else instead)
-        keep(choice, makers, None, folder)
-    return choice, told
+    if found.refused is None:
+        return choice, told
+    choice, shown = keep_or_refuse(
+        Choice(tried, instead), makers, documents, TaughtDefinitions(), seed, folder
+    )
+    return choice, told | {key: shown[key] for key in ("evidence", "meaning") if choice.kept}
 
 
 # -- what is asked of the models ------------------------------------------------------------------

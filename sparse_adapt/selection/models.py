@@ -91,11 +91,6 @@ class Choice:
         """What is kept."""
         return self.tried[self.kept]
 
-    def place_of(self, name: str) -> int:
-        """The place of a model as it stands, token scales and all; 0, the base model, where it wasn't tried."""
-        places = [place for place, each in enumerate(self.tried) if each.name == name]
-        return max(places, key=lambda place: self.tried[place].weighed == "token scales", default=0)
-
 
 def merge(towards: SparseEncoder, model: SparseEncoder, back: float) -> SparseEncoder:
     """The model whose weights are `back` of the way from those of `model` to those of `towards`.
@@ -240,8 +235,7 @@ def choose(tried: Sequence[Tried], *, taught: bool = False) -> int:
     """
     most = LONGER * tried[0].figures["nonzero_document"]
     bound = [place for place, each in enumerate(tried) if not may_forget(each, tried[0])]
-    lacking = (tried[0].name, RANKING) if taught else ()
-    able = [place for place in bound if tried[place].name not in lacking] or bound
+    able = [place for place in bound if not taught or has_words(tried[place], tried[0])] or bound
     short = [place for place in able if tried[place].figures["nonzero_document"] <= most] or able
     best = max(short, key=lambda place: tried[place].figures[MEASURE])
     if tried[best].back is None:
@@ -255,6 +249,17 @@ def choose(tried: Sequence[Tried], *, taught: bool = False) -> int:
         and not _is_worse(tried[place].result, tried[best].result)
     ]
     return max(as_good, key=lambda place: (tried[place].back or 0.0, -POWERS.get(tried[place].weighed, 0.0)))
+
+
+def has_words(each: Tried, base: Tried) -> bool:
+    """Whether a model learnt words: it is neither the base model nor one that learnt to rank alone."""
+    return each.name != base.name and not each.name.startswith(RANKING)
+
+
+def choose_without_words(tried: Sequence[Tried]) -> int:
+    """The place of the one to keep among those that learnt no words."""
+    places = [place for place, each in enumerate(tried) if not has_words(each, tried[0])]
+    return places[choose([tried[place] for place in places])]
 
 
 def may_forget(each: Tried, base: Tried) -> bool:
