@@ -1,0 +1,179 @@
+"""Engines in this process beside exact search: size on disk, time to build, latency of a query.
+
+    sparse-adapt encode --model splade-tiny --corpus DIR/scifact -o VECTORS
+    python -m benchmarks.engines --vectors VECTORS --queries DIR/scifact [--documents N]
+
+The documents are the vectors themselves, or N of them, repeated with the noise of `benchmarks.searching`. Each engine
+loads an export of its own; a query is put alone, and the fastest of its turns counts, since other programs only slow
+it down. What a build takes is processor time, that of an engine's own processes included. The size is that of the files
+an engine keeps, beyond those for one document and without write-ahead logs; an engine without files works in memory.
+"""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+import psutil
+import torch
+
+from benchmarks.measure import options
+from benchmarks.searching import repeated
+from benchmarks.tables import Results, line
+from sparse_adapt.collection.readers import read_queries
+from sparse_adapt.engines.formats import ENGINES, open_engine
+from sparse_adapt.engines.layout import ExportSource
+from sparse_adapt.engines.writing import write_export
+from sparse_adapt.files.place import Place
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.search import Searcher
+from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors, join_blocks, open_vectors
+
+MODEL, EXACT = "splade-tiny", "exact"
+TOPS, MOST_QUERIES = (1, 10, 100), 50
+SAME_LUCENE = ("opensearch-seismic", "elasticsearch")  # which `opensearch` stands for
+FORMATS = [
+    row.name for row in ENGINES if row.holds == "vectors" and row.in_process and row.name not in SAME_LUCENE
+]
+COLUMNS = ("engine", "export", "index", "build", *(f"top {k}" for k in TOPS))
+Search = Callable[[EncodedBatch, int], object]
+
+
+def bytes_in(folder: Path) -> int:
+    """The bytes of a folder's files, without write-ahead logs."""
+    files = (path for path in folder.rglob("*") if path.is_file() and "pg_wal" not in path.parts)
+    return sum(path.stat().st_size for path in files)
+
+
+def processor_seconds(folder: Path) -> float:
+    """What this process has worked, those that it waited for, and those that run in a folder."""
+    servers = 0.0
+    for process in psutil.process_iter(["cwd", "cpu_times"]):
+        if (process.info["cwd"] or "").startswith(str(folder)):
+            servers += sum(process.info["cpu_times"][:2])
+    return sum(os.times()[:4]) + servers
+
+
+@contextmanager
+def opened(name: str, source: ExportSource) -> Iterator[dict[str, object]]:
+    """An engine with an export in it: how it searches, and what that took."""
+    with tempfile.TemporaryDirectory() as folder:
+        export = write_export(name, source, Place(Path(folder) / "export"))
+        files = Path(folder) / "kept"
+        files.mkdir()
+        before, tempfile.tempdir = tempfile.tempdir, str(files)
+        try:
+            start = processor_seconds(files)
+            with open_engine(name, export.path) as engine:
+                seconds, kept = processor_seconds(files) - start, bytes_in(files)
+                found = {
+                    "engine": engine.name,
+                    "export": bytes_in(export.path),
+                    "index": kept,
+                    "build": seconds,
+                }
+                yield {**found, "search": engine.search_all}
+        finally:
+            tempfile.tempdir = before
+
+
+def latencies(search: Search, queries: EncodedBatch, turns: int) -> dict[str, float]:
+    """Seconds of a query for each number of results: the fastest of its turns, the median over queries."""
+    found = {}
+    for k in TOPS:
+        fastest = []
+        for row, query_id in enumerate(queries.ids):
+            query, seconds = EncodedBatch([query_id], queries.vectors[row]), []
+            for _ in range(turns):
+                start = time.perf_counter()
+                search(query, k)
+                seconds.append(time.perf_counter() - start)
+            fastest.append(min(seconds))
+        found[f"top {k}"] = median(fastest)
+    return found
+
+
+def exactly(documents: EncodedBatch, queries: EncodedBatch, turns: int) -> dict[str, object]:
+    """What exact search took."""
+    start = time.process_time()
+    searcher = Searcher(documents.vectors)
+    seconds = time.process_time() - start
+    found = latencies(lambda query, k: list(searcher.top_k(query.vectors, k)), queries, turns)
+    return {"engine": "exact search", "build": seconds, **found}
+
+
+def measure(
+    vectors: Vectors, queries: EncodedBatch, formats: list[str], turns: int, results: Results
+) -> None:
+    """An entry for each format that has none yet."""
+    documents = join_blocks(vectors.blocks)
+    one = EncodedBatch(documents.ids[:1], documents.vectors[:1])
+    for name in formats:
+        asked = {"format": name, "documents": len(documents.ids)}
+        if results.holds(asked):
+            continue
+        if name == EXACT:
+            results.add({**asked, **exactly(documents, queries, turns)})
+            continue
+        with opened(name, ExportSource(vectors._replace(blocks=[one]))) as engine:
+            empty = engine["index"]
+        with opened(name, ExportSource(vectors._replace(blocks=[documents]))) as engine:
+            search: Search = engine.pop("search")
+            entry = {**asked, **engine, "index": max(engine["index"] - empty, 0)}
+            results.add({**entry, **latencies(search, queries, turns)})
+
+
+def in_milliseconds(seconds: float) -> str:
+    """A latency with what digits mean something."""
+    return f"{1000 * seconds:,.0f} ms" if seconds >= 0.01 else f"{1000 * seconds:.2g} ms"
+
+
+def page(entries: list[dict[str, object]]) -> str:
+    """A table for each number of documents."""
+    parts = []
+    for documents in sorted({each["documents"] for each in entries}):
+        lines = [
+            f"{documents:,} documents",
+            "",
+            line(COLUMNS),
+            line(("---", *("---:",) * (len(COLUMNS) - 1))),
+        ]
+        for each in entries:
+            if each["documents"] == documents:
+                sizes = (
+                    f"{each[part] / 1e6:,.0f} MB" if each.get(part) else "" for part in ("export", "index")
+                )
+                times = (in_milliseconds(each[f"top {k}"]) for k in TOPS)
+                lines.append(line((str(each["engine"]), *sizes, f"{each['build']:,.1f} s", *times)))
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def main() -> None:
+    """Measure, print the page, save both; entries that are there are kept."""
+    parser = options(__doc__)
+    parser.add_argument("--vectors", type=Path, required=True)
+    parser.add_argument("--queries", type=Path, required=True)
+    parser.add_argument(
+        "--documents", type=int, help="so many, repeated with noise; by default those of the folder"
+    )
+    parser.add_argument("--formats", nargs="+", default=[EXACT, *FORMATS])
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    texts = list(read_queries(arguments.queries))[:MOST_QUERIES]
+    encoded = encode(SparseEncoder.load(MODEL), [query.text for query in texts], "query")
+    queries = EncodedBatch([query.query_id for query in texts], encoded)
+    vectors, results = open_vectors(arguments.vectors), Results("engines")
+    if arguments.documents:
+        many = repeated(join_blocks(vectors.blocks).vectors, arguments.documents)
+        vectors = vectors._replace(blocks=[EncodedBatch([f"d{row}" for row in range(many.shape[0])], many)])
+    measure(vectors, queries, arguments.formats, arguments.turns, results)
+    results.conclude(page(results.found))
+
+
+if __name__ == "__main__":
+    main()
