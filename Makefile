@@ -1,6 +1,7 @@
 # make demo    the whole path on the bundled corpus, then a table of what each stage buys and costs
 # make test    lint, types, pages and tests side by side; `make quick` leaves out what trains or serves the real model
 # make nightly  what takes long: every engine, every kill, ten thousand damaged files, notebooks, browsers, SmolLM2
+# make lowest  the quick tests at the lowest versions that pyproject.toml names; part of `make nightly`
 # make bench   speed and memory beside other implementations; DATA=DIR names a folder that holds medquad
 # make figures what the pages and the notebooks show, made anew: a demo, ten minutes
 # make docs    the pages in docs/, commands and settings made from the code; strict, needs no network
@@ -12,13 +13,14 @@ DATA ?= data
 WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
+LOWEST := $(or $(TMPDIR),/tmp)/sparse-adapt-lowest
 READY := $(VENV)/.ready
 UV := $(BIN)/uv
 INSTALL := $(UV) pip install --quiet --python $(BIN)/python
 LINKS := $(if $(PIP_FIND_LINKS),--find-links $(PIP_FIND_LINKS))
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(WORKERS)
 
-.PHONY: setup browser smollm demo test quick nightly lint docs tests bench figures constraints lock clean
+.PHONY: setup browser smollm demo test quick nightly lowest lint docs tests bench figures constraints lock clean
 
 setup: $(READY)
 
@@ -59,6 +61,15 @@ quick: lint
 
 nightly: setup browser smollm
 	$(PYTEST) -m nightly -rP
+	$(MAKE) lowest
+
+# Extras ask for more of what the package itself needs (pyserini of torch, mteb of pydantic): it is taken back last.
+lowest: setup
+	$(UV) venv --quiet --clear --python $(BIN)/python $(LOWEST)
+	$(UV) pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable '.[dev]'
+	$(UV) pip compile --quiet --resolution lowest-direct --no-header pyproject.toml --output-file $(LOWEST)/own.txt
+	$(UV) pip install --quiet --python $(LOWEST) --no-deps --requirements $(LOWEST)/own.txt
+	OMP_NUM_THREADS=1 $(LOWEST)/bin/pytest --numprocesses $(WORKERS) -m 'not slow'
 
 bench: setup
 	$(BIN)/python -m benchmarks.run --data $(DATA)

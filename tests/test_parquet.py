@@ -39,7 +39,7 @@ def test_duckdb_ranks_as_exact_search(written):
         check_ranking(engine)
         asked = engine._connection.execute("SELECT current_setting('enable_progress_bar')")
         assert asked.fetchone() == (False,)  # a bar would show after two seconds
-    assert engine.name.startswith("DuckDB 2.")
+    assert engine.name.startswith("DuckDB ")
 
 
 def test_a_row_is_a_weight(tmp_path):
