@@ -28,7 +28,7 @@ from scipy.sparse import csr_matrix
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from sparse_adapt.collection.readers import Run
+from sparse_adapt.engines.engine import EncoderEngine
 from sparse_adapt.engines.java import anserini_jar, java_class
 from sparse_adapt.engines.layout import ExportLayout, ExportSource
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, file_there
@@ -44,7 +44,6 @@ from sparse_adapt.engines.onnx import (
 from sparse_adapt.errors import ModelError
 from sparse_adapt.files.folders import write_text
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.retrieve.search import search
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 HOME = Path(".cache/pyserini/encoders")
@@ -166,15 +165,12 @@ def open_export(
     yield AnseriniEncoder(export, documents or EncodedBatch([], csr_matrix((0, size))))
 
 
-class AnseriniEncoder:
+class AnseriniEncoder(EncoderEngine):
     """Anserini's own encoder with an export's files."""
 
-    tolerance = 1e-6
-
     def __init__(self, export: ExportFolder, documents: EncodedBatch) -> None:
-        self.name = f"{anserini_jar().stem.removesuffix('-fatjar')}'s encoder, documents searched exactly"
+        super().__init__(f"{anserini_jar().stem.removesuffix('-fatjar')}'s encoder", documents)
         self._numbers = {token: token_id for token_id, token in enumerate(export.tokens)}
-        self._documents = documents
         for name in (MODEL_FILE, VOCABULARY_FILE):
             place = _home() / HOME / name
             place.unlink(missing_ok=True)
@@ -193,18 +189,6 @@ class AnseriniEncoder:
                     weights.append(entry.getValue() / SCALE)
         shape = (len(texts), self._documents.vectors.shape[1])
         return csr_matrix((np.array(weights, np.float32), (rows, columns)), shape=shape)
-
-    def stored(self, documents: EncodedBatch) -> csr_matrix:
-        """The documents as they are (rows, V)."""
-        return documents.vectors
-
-    def asked(self, queries: EncodedBatch) -> csr_matrix:
-        """The queries as they are (rows, V)."""
-        return queries.vectors
-
-    def search_all(self, queries: EncodedBatch, k: int) -> Run:
-        """For each query id its k best documents with their scores."""
-        return search(queries.vectors, queries.ids, self._documents.vectors, self._documents.ids, k)
 
 
 @cache

@@ -20,6 +20,7 @@ from sparse_adapt.engines.layout import ExportLayout, ExportSource
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest
 from sparse_adapt.engines.quantise import Quantisation
 from sparse_adapt.errors import ConfigError, OutputError
+from sparse_adapt.retrieve.search import search
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 MOST_NAMED = 3
@@ -130,6 +131,28 @@ class ImpactEngine:
 
 
 # -- loading --------------------------------------------------------------------------------------
+
+
+class EncoderEngine:
+    """An engine that encodes alone: queries as its encoder reads them, over documents that are searched exactly."""
+
+    tolerance = 1e-6
+
+    def __init__(self, name: str, documents: EncodedBatch) -> None:
+        """`name`: the encoder's, with its version."""
+        self.name, self._documents = f"{name}, documents searched exactly", documents
+
+    def stored(self, documents: EncodedBatch) -> csr_matrix:
+        """The documents as they are (rows, V)."""
+        return documents.vectors
+
+    def asked(self, queries: EncodedBatch) -> csr_matrix:
+        """The queries as they are (rows, V)."""
+        return queries.vectors
+
+    def search_all(self, queries: EncodedBatch, k: int) -> Run:
+        """For each query id its k best documents with their scores."""
+        return search(queries.vectors, queries.ids, self._documents.vectors, self._documents.ids, k)
 
 
 class Refused(NamedTuple):

@@ -24,8 +24,7 @@ from scipy.sparse import csr_matrix, vstack
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.engine import quiet_logs
+from sparse_adapt.engines.engine import EncoderEngine, quiet_logs
 from sparse_adapt.engines.layout import ExportLayout, ExportSource
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, file_there
 from sparse_adapt.errors import ModelError
@@ -33,7 +32,6 @@ from sparse_adapt.files.marker import MARKER_FILE
 from sparse_adapt.model.saved import write_tokenizer
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import pad
-from sparse_adapt.retrieve.search import search
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.retrieve.vectors.manifest import TOKENS_FILE
 
@@ -216,17 +214,14 @@ def open_export(export: ExportFolder, url: str, documents: EncodedBatch | None) 
     yield OnnxEncoder(export.path, documents or EncodedBatch([], csr_matrix((0, size))))
 
 
-class OnnxEncoder:
+class OnnxEncoder(EncoderEngine):
     """An export's graph and tokenizer."""
 
-    tolerance = 1e-6
-
     def __init__(self, folder: Path, documents: EncodedBatch) -> None:
-        self.name = f"ONNX Runtime {version('onnxruntime')}, documents searched exactly"
+        super().__init__(f"ONNX Runtime {version('onnxruntime')}", documents)
         self._weigh = _as_written(folder / MODEL_FILE)
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.enable_padding()  # behind the mask, where any token will do
-        self._documents = documents
 
     def encode(self, texts: Sequence[str]) -> csr_matrix:
         """Texts as ONNX Runtime turns them into weights (rows, V)."""
@@ -236,15 +231,3 @@ class OnnxEncoder:
             ids, mask = [text.ids for text in encoded], [text.attention_mask for text in encoded]
             rows.append(csr_matrix(self._weigh(torch.tensor(ids), torch.tensor(mask)).numpy()))
         return vstack(rows, format="csr")
-
-    def stored(self, documents: EncodedBatch) -> csr_matrix:
-        """The documents as they are (rows, V)."""
-        return documents.vectors
-
-    def asked(self, queries: EncodedBatch) -> csr_matrix:
-        """The queries as they are (rows, V)."""
-        return queries.vectors
-
-    def search_all(self, queries: EncodedBatch, k: int) -> Run:
-        """For each query id its k best documents with their scores."""
-        return search(queries.vectors, queries.ids, self._documents.vectors, self._documents.ids, k)
