@@ -9,7 +9,7 @@ texts, and less of it is less wrong. Dimensions: V vocabulary."""
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -169,7 +169,8 @@ class ModelVectors:
         for (queries, documents), collection in zip(self.vectors, self.collections, strict=True):
             if token_scales is not None:
                 queries, documents = scaled(queries, token_scales), scaled(documents, token_scales)
-            found.append(evaluate_vectors(queries, documents, collection))
+            result = evaluate_vectors(queries, documents, collection)
+            found.append(replace(result, run={}))  # of many models gigabytes of rankings, which nobody reads
         return found
 
 
