@@ -2,9 +2,11 @@
 
 import base64
 import json
+import re
 import shlex
 import shutil
 import subprocess
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -144,6 +146,15 @@ def test_titles_and_texts_are_stored_beside_the_weights(kind, tmp_path, server):
     assert (mapped["title"], mapped["text"]) == ({"type": "text"}, {"type": "text"})
     with served(server) as url, open_engine(kind, tmp_path / "out", url=url) as engine:
         assert engine.search_all(QUERIES, 3)["q1"].keys() == {"d1", "d3"}
+
+
+def test_the_page_s_sum_of_bm25_and_weights_has_the_export_s_fields(kind):
+    page = (Path(__file__).parents[1] / "docs/engines.md").read_text(encoding="utf-8")
+    shown = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", page, re.DOTALL)]
+    sums = [each["query"]["bool"]["should"] for each in shown]
+    expected = ENGINES[kind].search_body({"wing": 2.1, "air": 0.7}, 10)[0]["query"]
+    ((words, _),) = [each for each in sums if each[1] == expected]
+    assert tuple(words["multi_match"]["fields"]) == features.TEXT_FIELDS
 
 
 def test_texts_of_other_documents_are_refused(kind, tmp_path):

@@ -1,6 +1,7 @@
 """PostgreSQL with pgvector: exact files, and a real server ranks them as exact search does."""
 
 import os
+import re
 import shlex
 import subprocess
 from pathlib import Path
@@ -57,6 +58,26 @@ def test_a_server_of_the_user_s_is_left_as_it_was(written, server):
             "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'sparse%'"
         ).fetchall()
         assert (schemas, connection.execute("SELECT to_regtype('sparsevec')").fetchone()) == ([], (None,))
+
+
+def test_the_page_s_sum_of_words_and_weights_by_hand(server):
+    page = (Path(__file__).parents[1] / "docs/engines.md").read_text(encoding="utf-8")
+    search = next(block for block in re.findall(r"```sql\n(.*?)```", page, re.DOTALL) if "ts_rank" in block)
+    given = {":'query'": "'{1:2}/3'", ":'words'": "'wing slipstream'", ":boost": "10", ":k": "3"}
+    for name, value in given.items():
+        search = search.replace(name, value)
+    with psycopg.connect(server) as connection:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector; SET search_path TO pg_temp, public")
+        connection.execute("CREATE TABLE documents (document_id text, weights sparsevec(3), text text)")
+        rows = (
+            "('a', '{1:1}/3', 'tail'), ('b', '{1:.5}/3', 'A wing'), ('c', '{2:9}/3', 'wings of a slipstream')"
+        )
+        connection.execute(f"INSERT INTO documents VALUES {rows}")
+        found = connection.execute(search).fetchall()
+        connection.rollback()
+    # ts_rank of one word is 6 / pi^2 x .1, and a query of two words halves it: b .0304, c twice as much
+    assert [name for name, _ in found] == ["a", "b", "c"]
+    assert [score for _, score in found] == pytest.approx([2.0, 1 + 0.304, 0.608], abs=1e-3)
 
 
 def test_the_commands_that_export_prints_load_and_search_it(written, server):

@@ -5,7 +5,7 @@ Lucene rounds and scores. The index stands in memory.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -34,24 +34,34 @@ def lucene_version() -> str:
 @contextmanager
 def lucene_index(documents: Iterable[tuple[str, Mapping[str, float]]]) -> Iterator[Ask]:
     """An index of documents, each its id with weights by name. Raises MissingExtraError without Lucene or Java."""
+    ids: list[str] = []
+
+    def fields() -> Iterator[Iterator[Any]]:
+        for document_id, weights in documents:
+            ids.append(document_id)
+            yield feature_fields(weights)
+
+    with lucene_searcher(fields()) as searcher:
+        yield partial(_ask, searcher, ids)
+
+
+@contextmanager
+def lucene_searcher(documents: Iterable[Iterable[Any]], analyzer: str = "standard.Standard") -> Iterator[Any]:
+    """Lucene's searcher over documents, each the fields that it has; an analyzer cuts fields of text."""
     directory = java_class("org.apache.lucene.store.ByteBuffersDirectory")()
-    config = java_class("org.apache.lucene.index.IndexWriterConfig")()
+    config = java_class("org.apache.lucene.index.IndexWriterConfig")(lucene_analyzer(analyzer))
     writer = java_class("org.apache.lucene.index.IndexWriter")(directory, config)
-    feature, document = (
-        java_class(f"org.apache.lucene.document.{name}") for name in ("FeatureField", "Document")
-    )
-    ids = []
-    for document_id, weights in documents:
+    document = java_class("org.apache.lucene.document.Document")
+    for fields in documents:
         made = document()
-        for name, weight in weights.items():
-            made.add(feature(FIELD, name, weight))
+        for field in fields:
+            made.add(field)
         writer.addDocument(made)
-        ids.append(document_id)
     writer.forceMerge(1)
     writer.close()
     reader = java_class("org.apache.lucene.index.DirectoryReader").open(directory)
     try:
-        yield partial(_ask, _searcher(reader), ids)
+        yield _searcher(reader)
     finally:
         reader.close()
 
@@ -64,17 +74,44 @@ def _searcher(reader: Any) -> Any:  # noqa: ANN401 - a Java object
     return kind(cast("org.apache.lucene.index.IndexReader", reader))
 
 
+def lucene_analyzer(name: str) -> Any:  # noqa: ANN401 - a Java object
+    """One of Lucene's analyzers, with its own stop words if it has any."""
+    return java_class(f"org.apache.lucene.analysis.{name}Analyzer")()
+
+
+def feature_fields(weights: Mapping[str, float]) -> Iterator[Any]:
+    """A document's weights by name, as fields of Lucene."""
+    feature = java_class("org.apache.lucene.document.FeatureField")
+    return (feature(FIELD, name, weight) for name, weight in weights.items())
+
+
+def feature_query(weights: Mapping[str, float], factor: float) -> Any:  # noqa: ANN401 - a Java object
+    """A query of Lucene whose score is a dot product, times a factor that keeps the weights within bounds."""
+    feature = java_class("org.apache.lucene.document.FeatureField")
+    return any_of(feature.newLinearQuery(FIELD, name, weight * factor) for name, weight in weights.items())
+
+
+def any_of(queries: Iterable[Any]) -> Any:  # noqa: ANN401 - a Java object
+    """A query of Lucene whose score is the sum of those of other queries."""
+    should = java_class("org.apache.lucene.search.BooleanClause$Occur").SHOULD
+    builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
+    for query in queries:
+        builder.add(query, should)
+    return builder.build()
+
+
+def best(searcher: Any, ids: Sequence[str], query: Any, k: int) -> dict[str, float]:  # noqa: ANN401
+    """The k best documents for a query of Lucene with their scores, best first."""
+    return {ids[hit.doc]: hit.score for hit in searcher.search(query, k).scoreDocs}
+
+
 def _ask(
     searcher: Any,  # noqa: ANN401 - a Java object
-    ids: list[str],
+    ids: Sequence[str],
     queries: list[dict[str, float]],
     k: int,
 ) -> Iterator[dict[str, float]]:
-    feature = java_class("org.apache.lucene.document.FeatureField")
-    should = java_class("org.apache.lucene.search.BooleanClause$Occur").SHOULD
     for query in queries:
-        builder, factor = java_class("org.apache.lucene.search.BooleanQuery$Builder")(), halving(query)
-        for name, weight in query.items():
-            builder.add(feature.newLinearQuery(FIELD, name, weight * factor), should)
-        hits = searcher.search(builder.build(), k).scoreDocs
-        yield {ids[hit.doc]: hit.score / factor for hit in hits}
+        factor = halving(query)
+        found = best(searcher, ids, feature_query(query, factor), k)
+        yield {document_id: score / factor for document_id, score in found.items()}
