@@ -169,6 +169,7 @@ def test_an_adaptation_from_memory(tiny_model, documents, teacher, tmp_path, mon
     tried = [row["name"] for row in done.rows() if row["weighed"] == ""]
     assert tried == [
         "base",
+        "ranking alone at 50%",
         "ranking alone",
         "dictionary",
         "dictionary and ranking at 50%",

@@ -472,9 +472,9 @@ def test_index_and_search(sparse_adapt, tmp_path, monkeypatch, zorvex_collection
     assert built.status == 0, built.err
     assert "next:" not in built.err  # the base model says no corpus, so there is no query to propose
     query = "nightly backup of the database"
-    found = json.loads(
-        sparse_adapt("search", query, "--model", model, "--index", "index", "--top", "2", "--json").out
-    )
+    searched = sparse_adapt("search", query, "--model", model, "--index", "index", "--top", "2", "--json")
+    assert searched.status == 0, searched.err
+    found = json.loads(searched.out)
     exact = json.loads(
         sparse_adapt("explain", query, "--model", model, "--corpus", corpus, "--top", "2", "--json").out
     )

@@ -153,6 +153,12 @@ def check_parity(index: LuceneIndex, documents: EncodedBatch, queries: csr_matri
             assert abs(hit.score - exact[place]) <= bound[place]
 
 
+def test_an_index_opens_by_a_path_from_here_wherever_java_was_started(index, monkeypatch):
+    monkeypatch.chdir(index.folder.parent)
+    with LuceneIndex(Path(index.folder.name)) as opened:
+        assert opened.card.documents == index.card.documents
+
+
 def test_twelve_documents_rank_as_in_exact_search(model, index, twelve_documents):
     texts = [document.full_text for document in twelve_documents]
     documents = EncodedBatch(

@@ -131,7 +131,7 @@ def test_a_contradiction_beyond_the_cut_is_none(encoder):
 
 
 def test_epochs_count_contradictions(encoder):
-    assert opposing(encoder, epochs=2.0).steps == 3  # 2 x 6 by 4
+    assert opposing(encoder, epochs=2.0).steps == 4  # 6 by 4 are two batches
 
 
 def test_a_sparse_encoder_stays_short_and_a_dense_one_has_cosines(encoder, base):

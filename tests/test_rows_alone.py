@@ -102,7 +102,7 @@ def test_a_term_that_comes_later_leaves_an_earlier_one_alone(encoder):
     kubectl = rows_of(encoder, [first + 1])
     done = teach_rows(encoder, [KUBECTL], DOCUMENTS, settings)
     assert done.record == {"taught": ["kubectl"]}
-    assert done.said.startswith("1 of 2 new tokens fitted")
+    assert done.message.startswith("1 of 2 new tokens fitted")
     for now, then in zip(rows_of(encoder, [first]), zorvex, strict=True):
         assert torch.equal(now, then)
     assert not torch.equal(rows_of(encoder, [first + 1])[1], kubectl[1])

@@ -70,6 +70,11 @@ def java_class(name: str) -> Any:  # noqa: ANN401 - pyjnius builds these classes
     return autoclass(name)
 
 
+def java_path(path: Path) -> str:
+    """A path as Java reads it: from the root, for Java stays in the folder that it was started in."""
+    return str(path.absolute())
+
+
 def java_error() -> type[Exception]:
     """The class that pyjnius raises for every Java exception."""
     from jnius import JavaException

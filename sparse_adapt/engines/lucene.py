@@ -25,6 +25,7 @@ from sparse_adapt.engines.java import (
     forget_errors,
     java_class,
     java_error,
+    java_path,
     logged_error,
     reason,
 )
@@ -90,7 +91,7 @@ class LuceneIndex(ImpactEngine):
         searcher = java_class("io.anserini.search.SimpleImpactSearcher")
         java_class("org.apache.lucene.search.IndexSearcher").setMaxClauseCount(ANY_NUMBER_OF_TOKENS)
         try:
-            self._searcher = searcher(str(folder))
+            self._searcher = searcher(java_path(folder))
         except java_error() as error:
             raise InputError(
                 folder, f"Lucene can't open this index ({reason(error)}); build it again"
@@ -272,7 +273,7 @@ def _run_indexer(documents: Path, index: Path, threads: int, progress: Progress)
     """
     settings = java_class("io.anserini.index.IndexCollection$Args")()
     settings.collectionClass = "JsonVectorCollection"
-    settings.input, settings.index = str(documents), str(index)
+    settings.input, settings.index = java_path(documents), java_path(index)
     settings.impact = settings.pretokenized = settings.optimize = settings.quiet = True
     settings.threads, settings.memoryBuffer = max(1, threads), BUFFER_MEGABYTES
     problems: list[str] = []
@@ -297,7 +298,7 @@ def _run_indexer(documents: Path, index: Path, threads: int, progress: Progress)
 def _count(index: Path) -> int:
     """Documents in an index as it lies on the disk; 0 where there is none that opens."""
     try:
-        searcher = java_class("io.anserini.search.SimpleImpactSearcher")(str(index))
+        searcher = java_class("io.anserini.search.SimpleImpactSearcher")(java_path(index))
     except java_error():
         return 0
     documents = int(searcher.get_total_num_docs())
