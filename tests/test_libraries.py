@@ -76,6 +76,7 @@ def test_a_folder_that_was_trained_on_loads_with_the_same_vectors(names, place):
     assert abs(again.encode(TEXTS) - before.encode(TEXTS)).max() > 1e-5  # two steps move something
 
 
+@pytest.mark.nightly
 def test_evaluators_agree(names, ours, place, monkeypatch):
     from sentence_transformers.sparse_encoder.evaluation import SparseNanoBEIREvaluator
 
@@ -101,6 +102,7 @@ def test_evaluators_agree(names, ours, place, monkeypatch):
     assert found["NanoBEIR_mean_dot_mrr@10"] == pytest.approx(ours["mrr@10"], abs=1e-6)
 
 
+@pytest.mark.nightly
 def test_mteb_measures_as_we_do(names, ours, place):
     import mteb
     from datasets import Dataset

@@ -131,7 +131,7 @@ def test_measures_are_those_of_a_report():
     }
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_command_compares_values_on_the_real_model(sparse_adapt, tmp_path):
     (tmp_path / "run.toml").write_text(
         'corpus = "gatrocraptic"\nstages = ["extend", "warmup"]\n[warmup]\nsteps = 1\nlearning_rate = 1e-5\n'
