@@ -7,8 +7,10 @@ The documents are the vectors themselves, or N of them, repeated with the noise 
 loads an export of its own; a query is put alone, and the fastest of its turns counts, since other programs only slow
 it down. What a build takes is processor time, that of an engine's own processes included. The size is that of the files
 an engine keeps, beyond those for one document and without write-ahead logs; an engine without files works in memory.
+Prints the tables, and draws docs/images/engines.svg.
 """
 
+import math
 import os
 import tempfile
 import time
@@ -16,10 +18,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import psutil
 import torch
 
+from benchmarks.drawing import Drawing
 from benchmarks.measure import options
 from benchmarks.searching import repeated
 from benchmarks.tables import Results, line
@@ -40,6 +44,7 @@ FORMATS = [
     row.name for row in ENGINES if row.holds == "vectors" and row.in_process and row.name not in SAME_LUCENE
 ]
 COLUMNS = ("engine", "export", "index", "build", *(f"top {k}" for k in TOPS))
+PICTURE = Path(__file__).parents[1] / "docs" / "images" / "engines.svg"
 Search = Callable[[EncodedBatch, int], object]
 
 
@@ -153,6 +158,38 @@ def page(entries: list[dict[str, object]]) -> str:
     return "\n".join(parts)
 
 
+LEFT, TOP, ROW, WIDE, RIGHT = 260, 66, 26, 360, 50  # margins, a row, the width of the scale, in pixels
+SCALE = (0.0001, 0.001, 0.01, 0.1, 1.0)  # seconds: each step ten times as long
+
+
+def drawing(entries: list[dict[str, Any]]) -> str:
+    """How long a search for ten documents takes, an engine a row: a bar to the smaller index, a dot at the larger."""
+    sizes = [each["documents"] for each in entries]
+    few, many = min(sizes), max(sizes)
+    rows = [each for each in entries if each["documents"] == few]
+    larger = {each["format"]: each["top 10"] for each in entries if each["documents"] == many}
+    told = "; ".join(f"{each['engine']} {in_milliseconds(each['top 10'])}" for each in rows)
+    picture = Drawing(
+        LEFT + WIDE + RIGHT, TOP + ROW * len(rows) + 40, "How long a search for ten documents takes", told
+    )
+
+    def place(seconds: float) -> float:
+        return LEFT + WIDE * (math.log10(seconds / SCALE[0])) / (len(SCALE) - 1)
+
+    picture.text(20, 28, "A search for ten documents", "head")
+    picture.text(20, 48, f"bar: {few:,} documents, dot: {many:,}", "small muted")
+    for number, each in enumerate(rows):
+        y = TOP + ROW * number
+        picture.text(LEFT - 12, y + 13, str(each["engine"]).split(" (")[0], "small", "end")
+        picture.bar(LEFT, y + 2, max(2.0, place(each["top 10"]) - LEFT), ROW - 12, "barm")
+        picture.dot(place(larger[each["format"]]), y + 9)
+    for seconds in SCALE:
+        picture.text(
+            place(seconds), TOP + ROW * len(rows) + 20, in_milliseconds(seconds), "small muted", "middle"
+        )
+    return picture.finished()
+
+
 def main() -> None:
     """Measure, print the page, save both; entries that are there are kept."""
     parser = options(__doc__)
@@ -173,6 +210,7 @@ def main() -> None:
         vectors = vectors._replace(blocks=[EncodedBatch([f"d{row}" for row in range(many.shape[0])], many)])
     measure(vectors, queries, arguments.formats, arguments.turns, results)
     results.conclude(page(results.found))
+    PICTURE.write_text(drawing(results.found))
 
 
 if __name__ == "__main__":
