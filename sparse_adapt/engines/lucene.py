@@ -30,6 +30,7 @@ from sparse_adapt.engines.java import (
     reason,
 )
 from sparse_adapt.engines.layout import ExportSource, escape_token
+from sparse_adapt.engines.lucene_features import ANY_NUMBER_OF_TOKENS
 from sparse_adapt.engines.manifest import DOCUMENTS_FOLDER, ExportManifest, read_export_manifest
 from sparse_adapt.engines.quantise import Quantisation
 from sparse_adapt.engines.writing import write_into
@@ -51,7 +52,6 @@ from sparse_adapt.retrieve.vectors.manifest import (
 )
 
 CARD_FILE = "index.json"
-ANY_NUMBER_OF_TOKENS = 2**31 - 1
 LONGEST_WORD = 255  # UTF-16 units; Lucene's WhitespaceAnalyzer cuts what is longer in two
 BUFFER_MEGABYTES = 256  # that Lucene fills before it writes a segment
 SECONDS_A_LOOK = 0.2

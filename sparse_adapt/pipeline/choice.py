@@ -38,10 +38,12 @@ from sparse_adapt.selection.comparison import (
 from sparse_adapt.selection.evidence import MEANT, Evidence
 from sparse_adapt.selection.general import WORD, GeneralRow, general_sentences
 from sparse_adapt.selection.models import (
+    BASE,
     RANKING,
     Maker,
     added,
     compare_as_they_are,
+    has_words,
     held_out_collection,
     keep,
     merge,
@@ -102,7 +104,7 @@ def makers_of(
     load = partial(open_sparse, reading=reading)
     models = {stage: folder / f"{number}-{stage}" for number, stage in enumerate(plan.stages, start=1)}
     before = str(models[plan.stages[-2]]) if len(plan.stages) > 1 else plan.model
-    makers = [Maker("base", None, partial(load, plan.model))]
+    makers = [Maker(BASE, None, partial(load, plan.model))]
     if plan.stages[-1] != "rank":
         stage, last = plan.stages[-1], models[plan.stages[-1]]
         makers.append(Maker(stage, None, partial(load, last)))
@@ -293,7 +295,7 @@ def verdict(report: Mapping[str, Any]) -> list[str]:
         if found["terms"]
         else "no terms added: the vocabulary stays as it is"
     )
-    if found["terms"] and kept["name"].startswith(("base", RANKING)):
+    if found["terms"] and not has_words(kept["name"]):
         added = f"{found['terms']:,} terms tried, none added: the base model's own vocabulary ranks better"
     rows = [Evidence(**row) for row in choice.get("evidence", ())]
     falls = list(falls_of_choice(rows))
@@ -336,7 +338,7 @@ def _first(choice: Mapping[str, Any]) -> Iterator[str]:
         )
         yield f"the base model is kept, as it was: {why}"
     kept = choice["tried"][choice["kept"]]
-    learnt = [not row["name"].startswith(("base", RANKING)) for row in choice["tried"]]
+    learnt = [has_words(row["name"]) for row in choice["tried"]]
     if any(learnt) and not learnt[choice["kept"]] and not refused:
         yield "no model with new words is kept, for each may lose too much on general questions"
     better = [row for row in choice["tried"] if row["may_forget"] and row["ndcg@10"] > kept["ndcg@10"]]

@@ -29,9 +29,7 @@ TRIED = 8  # documents
 TERMS = 30  # that a corpus has, while nobody knows
 SHORT = 24  # texts as short as synthetic ones that the labeller reads for a trial
 A_TEXT = 60  # signs of such a text
-MODELS_TRIED = (
-    3  # at a choice: the base model, half of the change, all of it; twice as many where words are taught
-)
+MODELS_TRIED = 3  # at a choice without words: the base model, half of the change, all of it
 
 
 class Expected(NamedTuple):

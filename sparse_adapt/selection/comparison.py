@@ -118,7 +118,7 @@ def keep_or_refuse(
     best = keep(choice, makers, documents, folder)
     if choice.kept == 0:
         return choice, {}
-    tried, words = choice.tried, has_words(choice.best, choice.tried[0])
+    tried, words = choice.tried, has_words(choice.best.name)
     instead = choose_without_words(tried) if words else 0
     models, results = (makers[0].make(), best), (tried[0].result, choice.best.result)
     ranked = tried[instead].result if tried[instead].name.startswith(RANKING) else None

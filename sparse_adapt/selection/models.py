@@ -31,6 +31,7 @@ from sparse_adapt.selection.rule import MAY_LOSE
 
 MEASURE = "ndcg@10"
 GRADES = 10  # documents of a query that are to be found
+BASE = "base"  # the model that all others come from, which is the first
 RANKING = (
     "ranking alone"  # a model beside those that learnt words, which stands in for them where they are refused
 )
@@ -236,7 +237,7 @@ def choose(tried: Sequence[Tried], *, taught: bool = False) -> int:
     """
     most = LONGER * tried[0].figures["nonzero_document"]
     bound = [place for place, each in enumerate(tried) if not may_forget(each, tried[0])]
-    able = [place for place in bound if not taught or has_words(tried[place], tried[0])] or bound
+    able = [place for place in bound if not taught or has_words(tried[place].name)] or bound
     short = [place for place in able if tried[place].figures["nonzero_document"] <= most] or able
     best = max(short, key=lambda place: tried[place].figures[MEASURE])
     if tried[best].back is None:
@@ -252,14 +253,14 @@ def choose(tried: Sequence[Tried], *, taught: bool = False) -> int:
     return max(as_good, key=lambda place: (tried[place].back or 0.0, -POWERS.get(tried[place].weighed, 0.0)))
 
 
-def has_words(each: Tried, base: Tried) -> bool:
-    """Whether a model learnt words: it is neither the base model nor one that learnt to rank alone."""
-    return each.name != base.name and not each.name.startswith(RANKING)
+def has_words(name: str) -> bool:
+    """Whether the model of a name learnt words: it is neither the base model nor one that learnt to rank alone."""
+    return not name.startswith((BASE, RANKING))
 
 
 def choose_without_words(tried: Sequence[Tried]) -> int:
     """The place of the one to keep among those that learnt no words."""
-    places = [place for place, each in enumerate(tried) if not has_words(each, tried[0])]
+    places = [place for place, each in enumerate(tried) if not has_words(each.name)]
     return places[choose([tried[place] for place in places])]
 
 
