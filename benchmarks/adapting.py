@@ -267,8 +267,7 @@ def _contradict(sentences: int, request: Request, seed: int, partial: Path) -> N
     if not taught.is_dir():
         write(
             Asking(request.corpus, request.model, sentences=sentences, tune=TUNING, seed=seed, at_once=False),
-            file,
-            resume=True,
+            Place(file, resume=True),
         )
         settings = Triplets(steps=100, seed=seed)
         runner.carry_out_stage(

@@ -60,7 +60,8 @@ def japanese_lines(data: Path, seed: int = 0) -> list[str]:
 def pretrain(lines: Sequence[str], folder: Path, steps_: int) -> None:
     """A tokenizer and a small BERT from nothing but the lines, as a sparse and a dense model."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-    from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
+    from transformers import PreTrainedTokenizerFast
+    from transformers.models.bert import BertConfig, BertForMaskedLM
 
     raw = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     raw.normalizer = normalizers.BertNormalizer(lowercase=True, strip_accents=False)

@@ -66,7 +66,7 @@ def operations(model: SparseEncoder, lengths: list[int]) -> int:
     """Multiplications and additions of all matrix products that the texts need, without padding."""
     linear = sum(each.weight.numel() for each in model.masked_lm.modules() if isinstance(each, nn.Linear))
     config = model.masked_lm.config
-    attention = sum(4 * length**2 for length in lengths) * config.hidden_size * config.num_hidden_layers
+    attention: int = sum(4 * length**2 for length in lengths) * config.hidden_size * config.num_hidden_layers
     return 2 * linear * sum(lengths) + attention
 
 

@@ -64,7 +64,7 @@ def processor_seconds(folder: Path) -> float:
 
 
 @contextmanager
-def opened(name: str, source: ExportSource) -> Iterator[dict[str, object]]:
+def opened(name: str, source: ExportSource) -> Iterator[dict[str, Any]]:
     """An engine with an export in it: how it searches, and what that took."""
     with tempfile.TemporaryDirectory() as folder:
         export = write_export(name, source, Place(Path(folder) / "export"))
@@ -102,7 +102,7 @@ def latencies(search: Search, queries: EncodedBatch, turns: int) -> dict[str, fl
     return found
 
 
-def exactly(documents: EncodedBatch, queries: EncodedBatch, turns: int) -> dict[str, object]:
+def exactly(documents: EncodedBatch, queries: EncodedBatch, turns: int) -> dict[str, Any]:
     """What exact search took."""
     start = time.process_time()
     searcher = Searcher(documents.vectors)
@@ -137,7 +137,7 @@ def in_milliseconds(seconds: float) -> str:
     return f"{1000 * seconds:,.0f} ms" if seconds >= 0.01 else f"{1000 * seconds:.2g} ms"
 
 
-def page(entries: list[dict[str, object]]) -> str:
+def page(entries: list[dict[str, Any]]) -> str:
     """A table for each number of documents."""
     parts = []
     for documents in sorted({each["documents"] for each in entries}):

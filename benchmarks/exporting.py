@@ -9,6 +9,7 @@ must never be what an export waits for: `ratio` is how many times as fast as the
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -46,9 +47,8 @@ def writers(vectors: Vectors, model: SparseEncoder, folder: Path) -> dict[str, C
             print(error, file=sys.stderr)
             continue
         source = ExportSource(vectors, encoder=model)
-        ready[row.name] = lambda name=row.name, source=source: write_export(
-            name, source, Place(folder / name, overwrite=True)
-        )
+        place = Place(folder / row.name, overwrite=True)
+        ready[row.name] = partial(write_export, row.name, source, place)
     return ready
 
 

@@ -71,18 +71,25 @@ def models(corpus: Path, seed: int, results: Results) -> Iterator[tuple[str, Spa
         name = f"masked words, {steps} steps"
         if missing(name):
             settings = common | {"steps": steps, "epochs": None}
-            yield name, sa.train("warmup", BASE_MODEL, str(corpus), preset="published", **settings).encoder
+            yield name, taught("warmup", corpus, preset="published", **settings)
     scored: list[Candidates] = []
     for rate in RATES:
         name, back = (f"rank, {rate} times the rate{rest}" for rest in ("", ", half of the way back"))
         if missing(name) or missing(back):
             rates = {"learning_rate": rate * RATE, "new_learning_rate": rate * NEW_RATE}
             scored = scored or candidates(corpus, base, seed)
-            ranked = sa.train("rank", BASE_MODEL, str(corpus), candidates=scored, **rates, **common).encoder
+            ranked = taught("rank", corpus, candidates=scored, **rates, **common)
             if missing(name):
                 yield name, ranked
             if missing(back):
                 yield back, merge(base, ranked, 0.5)
+
+
+def taught(stage: str, corpus: Path, **settings: Any) -> SparseEncoder:  # noqa: ANN401 - of any stage
+    """The base model after a stage."""
+    encoder = sa.train(stage, BASE_MODEL, str(corpus), **settings).encoder
+    assert isinstance(encoder, SparseEncoder), type(encoder)
+    return encoder
 
 
 def candidates(corpus: Path, base: SparseEncoder, seed: int) -> list[Candidates]:

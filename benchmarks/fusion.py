@@ -31,6 +31,7 @@ from sparse_adapt.engines.lucene_features import (
     lucene_analyzer,
     lucene_searcher,
 )
+from sparse_adapt.model.forms import Side
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_run, read_collection
@@ -99,7 +100,7 @@ def ndcg(run: Run, judgements: Judgements) -> float:
     return evaluate_run(run, judgements).means[MEASURE]
 
 
-def by_name(model: SparseEncoder, texts: Sequence[str], side: str, names: Sequence[str]) -> list[Weights]:
+def by_name(model: SparseEncoder, texts: Sequence[str], side: Side, names: Sequence[str]) -> list[Weights]:
     """The weights of each text by token; those of documents as Lucene keeps them."""
     vectors = encode(model, texts, side)
     vectors = rounded(vectors) if side == "document" else vectors

@@ -41,7 +41,8 @@ def theirs(hidden: Tensor, weight: Tensor, bias: Tensor, mask: Tensor) -> Tensor
     """The decoder as transformers applies it, then sentence-transformers' pooling module in training mode."""
     logits = torch.nn.functional.linear(hidden, weight, bias)
     features = {"token_embeddings": logits, "attention_mask": mask}
-    return SpladePooling().train()(features)["sentence_embedding"]
+    pooled: Tensor = SpladePooling().train()(features)["sentence_embedding"]
+    return pooled
 
 
 def textbook(hidden: Tensor, weight: Tensor, bias: Tensor, mask: Tensor) -> Tensor:

@@ -96,8 +96,8 @@ def teach(
         made = place / "contrast"
         if not made.is_dir():
             wanted = Contrast.model_validate({**given["contrast"], **NT_XENT})
-            place = Place(made, resume=True)
-            carry_out_stage("contrast", model, {"pairs": kept / "pairs.jsonl", "corpus": kept}, place, wanted)
+            files = {"pairs": kept / "pairs.jsonl", "corpus": kept}
+            carry_out_stage("contrast", model, files, Place(made, resume=True), wanted)
         model = str(made)
         records.append(json.loads((made / "stage.json").read_text()))
     return model, records

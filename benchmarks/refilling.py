@@ -92,7 +92,7 @@ def contradicted(way: str, corpus: Path, sentences: int, work: Path, *, at_once:
             tune=TUNING if first else 0,
             at_once=at_once,
         )
-        tally = write(request, out, resume=True, tuned=tuned if first else None)
+        tally = write(request, Place(out, resume=True), tuned=tuned if first else None)
         write_json(out.with_suffix(".tally.json"), tally.to_json())
         tell(f"{way}: {tally}, {time.process_time() - started:.0f} s")
     return out

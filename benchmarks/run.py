@@ -10,8 +10,9 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -106,8 +107,8 @@ def main() -> None:
     turns, clock = arguments.turns, arguments.clock
     about = machine(clock)
     rows: list[Row] = []
-    works = [
-        *(lambda size=size: head.measure(*size, turns, clock) for size in head.SIZES),
+    works: list[Callable[[], Row]] = [
+        *(partial(head.measure, *size, turns, clock) for size in head.SIZES),
         lambda: step.measure(step.Batch(arguments.data / "medquad"), arguments.data, turns, clock),
         lambda: encoding.measure(arguments.data, max(turns // 2, 1), clock),
         lambda: searching.measure(arguments.data, turns, clock),

@@ -29,7 +29,7 @@ OURS, SCIPY = "sparse-adapt", "scipy"
 def repeated(vectors: csr_matrix, count: int) -> csr_matrix:
     """The vectors again and again with seeded noise, `count` rows."""
     generator = np.random.default_rng(0)
-    parts = []
+    parts: list[csr_matrix] = []
     while sum(part.shape[0] for part in parts) < count:
         part = vectors.copy()
         part.data = (part.data * generator.lognormal(0.0, NOISE, part.nnz)).astype(np.float32)

@@ -14,10 +14,10 @@ import json
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
-from transformers import BertConfig, BertForMaskedLM
+from transformers.models.bert import BertConfig, BertForMaskedLM
 
 from benchmarks import encoding, graphs, head, step
 from benchmarks.measure import Work, options, take_turns
@@ -143,7 +143,7 @@ def tabulated(rows: Sequence[Row]) -> str:
     for row in rows:
         cells = [str(row["work"])]
         for key, scale, digits in kinds:
-            found = row.get(key, {})
+            found: Any = row.get(key, {})
             values = found if isinstance(found, dict) else {step.OURS: found}
             cells.append(", ".join(f"{name} {scale * value:,.{digits}f}" for name, value in values.items()))
         lines.append(line(cells))

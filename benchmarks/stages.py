@@ -21,8 +21,8 @@ from benchmarks.tables import CONTROL, MEASURE, Results, line, spread
 from sparse_adapt.collection.sources import bundled
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.demo import KINDS, run_demo
-from sparse_adapt.pipeline.demo_report import ALONE, BASE
+from sparse_adapt.pipeline.demo import run_demo
+from sparse_adapt.pipeline.demo_report import ALONE, BASE, KINDS
 from sparse_adapt.pipeline.plan import BASE_MODEL, make_plan
 from sparse_adapt.retrieve.evaluate import evaluate_model, read_collection
 

@@ -29,7 +29,7 @@ from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.saved import tokenizer_of
 from sparse_adapt.pipeline.plan import make_plan, settings_for
-from sparse_adapt.pipeline.run import run_stage
+from sparse_adapt.pipeline.run import NoListener, run_stage
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_dense, evaluate_model, read_collection
 from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.synthetic.queries import HELD, TRAIN, QuerySettings, make_queries, write_collection
@@ -68,7 +68,7 @@ class Row(NamedTuple):
 
 PRESERVE, JOINT, CONTRAST = Taught("preserve"), Taught("joint"), Taught("contrast")
 HOLDING: Given = {"weights": {"anchor": 20.0}, "token_scales": "learnt"}
-HELD_FAST: Given = HOLDING | {"weights": {"anchor": 100.0}}
+HELD_FAST: Given = {**HOLDING, "weights": {"anchor": 100.0}}
 MINED: Given = {"hard_negatives": 2}
 JOINT_HELD, CONTRAST_HELD = Taught("joint", HOLDING), Taught("contrast", HOLDING)
 ROWS = (
@@ -90,7 +90,7 @@ ROWS = (
     Row("preserve, contrast, held", (PRESERVE, CONTRAST_HELD)),
     Row("contrast, no new words, held", (CONTRAST_HELD,), "none"),
     Row("contrast, no new words, held fast", (Taught("contrast", HELD_FAST),), "none"),
-    Row("mined negatives, no new words, held fast", (Taught("contrast", HELD_FAST | MINED),), "none"),
+    Row("mined negatives, no new words, held fast", (Taught("contrast", {**HELD_FAST, **MINED}),), "none"),
     Row("extended by mined words", (), "mined"),
     Row("preserve, mined words", (PRESERVE,), "mined"),
     Row("preserve, contrast, mined words, held", (PRESERVE, CONTRAST_HELD), "mined"),
@@ -130,11 +130,11 @@ def prepare(
         place = PLACES[words]
         if place is None or (folder / kind / place).is_dir():
             continue
-        tokenizer, documents = tokenizer_of(model), read_documents(data / collection)
+        tokenizer, texts = tokenizer_of(model), read_documents(data / collection)
         if words == "mined":
-            found_terms, _ = paying(mine_terms(documents, tokenizer))
+            found_terms, _ = paying(mine_terms(texts, tokenizer))
         else:
-            found_terms = trained_vocabulary(documents, tokenizer, top=terms)
+            found_terms = trained_vocabulary(texts, tokenizer, top=terms)
         (folder / kind).mkdir(exist_ok=True)
         write_terms(folder / kind / f"{place}.json", found_terms)
         carry_out_stage(
@@ -153,13 +153,13 @@ def teach(row: Row, folder: Path, kind: str, seed: int, given: Given) -> tuple[s
         made = place / "model"
         if not made.is_dir():
             known = settings_for(taught.stage).model_dump().keys()
-            differs = {key: value for key, value in given.items() if key in known} | taught.differs
+            differs = {key: value for key, value in given.items() if key in known} | {**taught.differs}
             if kind == "dense" and "token_scales" in differs:
                 differs["token_scales"] = "idf"  # which a dense encoder doesn't learn
             plan = make_plan(
                 str(folder), model=model, stages=[taught.stage], overrides=differs | {"seed": seed}
             )
-            run_stage(taught.stage, plan, model, Place(made, resume=True))
+            run_stage(taught.stage, plan, model, made, NoListener())
         seconds += float(json.loads((made / "stage.json").read_text())["seconds"])
         model = str(made)
     return model, seconds

@@ -16,7 +16,7 @@ from scipy.sparse import csr_matrix
 
 from benchmarks.tables import line
 from sparse_adapt.collection.readers import Document, Query
-from sparse_adapt.model.idf import rows_for_idf, scaled, sqrt_idf
+from sparse_adapt.model.idf import TokenScales, rows_for_idf, scaled, sqrt_idf
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import BASE_MODEL
 from sparse_adapt.retrieve.encode import encode
@@ -69,14 +69,16 @@ def measured(folder: Path) -> dict[str, Curve]:
     return curves
 
 
-def curve(queries: csr_matrix, documents: csr_matrix, idf: np.ndarray, of: Collection, measure: str) -> Curve:
+def curve(
+    queries: csr_matrix, documents: csr_matrix, idf: TokenScales, of: Collection, measure: str
+) -> Curve:
     """A measure at each power; idf: (V)."""
-    found = (evaluate_vectors(scaled(queries, idf**power), documents, of, 100) for power in POWERS)
+    found = (evaluate_vectors(scaled(queries, np.power(idf, power)), documents, of, 100) for power in POWERS)
     return [round(float(result.values[measure].mean()), 5) for result in found]
 
 
 def synthetic(
-    encoder: SparseEncoder, documents: Sequence[Document], vectors: csr_matrix, idf: np.ndarray
+    encoder: SparseEncoder, documents: Sequence[Document], vectors: csr_matrix, idf: TokenScales
 ) -> dict[str, Curve]:
     """Agreement with other rankers, and rank of the source, by kind of synthetic query."""
     collected = make_queries(documents, QuerySettings(count=1))
@@ -111,7 +113,7 @@ def synthetic(
 
 
 def known(
-    encoder: SparseEncoder, documents: Sequence[Document], vectors: csr_matrix, idf: np.ndarray
+    encoder: SparseEncoder, documents: Sequence[Document], vectors: csr_matrix, idf: TokenScales
 ) -> dict[str, Curve]:
     """How high a document stands for a few of its words."""
     rows = np.unique(np.linspace(0, len(documents) - 1, min(KNOWN, len(documents))).astype(np.int64))
@@ -161,9 +163,9 @@ def choices(found: Mapping[str, Mapping[str, Curve]], kinds: Sequence[str]) -> d
     real = {name: np.array(found[name]["real"]) for name in names}
     ways = {
         "its own test queries (the most there is)": [int(real[name].argmax()) for name in names],
-        "all collections together (in sample)": [int(sum(real.values()).argmax())] * len(names),
+        "all collections together (in sample)": [int(np.sum([*real.values()], axis=0).argmax())] * len(names),
         "the other collections (left out)": [
-            int(sum(real[other] for other in names if other != name).argmax()) for name in names
+            int(np.sum([real[other] for other in names if other != name], axis=0).argmax()) for name in names
         ],
     }
     for kind in kinds:
