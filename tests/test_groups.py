@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 from sparse_adapt.errors import InputError, MissingExtraError
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.research.groups import GroupedText, compare_groups, measure_groups, read_members, v_measure
-from sparse_adapt.research.groups_report import apart, plot_groups
+from sparse_adapt.research.groups_report import apart, group_tables, plot_groups
 
 LINES = [
     {"group": "spending", "text": "zorvex reports", "seen": True},
@@ -50,6 +50,8 @@ def test_matrices_by_hand():
     assert found.sizes == (2, 1)
     # means (.5, .5) and (.6, .8): (.1 + .3) / 2
     assert np.array(found.difference) == pytest.approx(np.array([[0.0, 0.2], [0.2, 0.0]]))
+    assert found.mean_difference == pytest.approx(0.1)  # of four entries
+    assert group_tables({"one": found})[0].rows[0]["mean_difference"] == found.mean_difference
     assert found.similarity[0][0] == pytest.approx(0.0)  # one pair within a, at a right angle
     assert found.similarity[0][1] == found.similarity[1][0] == pytest.approx((0.6 + 0.8) / 2)
     assert found.similarity[1][1] is None
@@ -146,7 +148,9 @@ def test_the_command_shows_and_writes(sparse_adapt, tiny_model, file, tmp_path):
     given = ["groups", "--model", tiny_model, "--groups", file, "--device", "cpu"]
     status, out, said = sparse_adapt(*given, "--json")
     assert status == 0
-    assert json.loads(out)[str(tiny_model)]["names"] == ["spending", "backup", "wood"]
+    figures = json.loads(out)[str(tiny_model)]
+    assert figures["names"] == ["spending", "backup", "wood"]
+    assert figures["mean_difference"] == pytest.approx(np.mean(figures["difference"]))
     assert "groups --model" in said
     refusal = refused(sparse_adapt(*given, "--baseline", tmp_path / "no", "-o", tmp_path / "out"))
     assert "no such model" in refusal

@@ -98,6 +98,7 @@ class Groups:
     names: tuple[str, ...]
     sizes: tuple[int, ...]
     difference: tuple[tuple[float, ...], ...]  # (G, G)
+    mean_difference: float  # of all entries of the matrix, its diagonal of zeros too
     similarity: tuple[tuple[float | None, ...], ...]  # (G, G)
     within: float | None  # mean cosine of two texts of a group, each pair once
     between: float | None  # of two texts of different groups
@@ -129,11 +130,12 @@ def compare_groups(vectors: csr_matrix, members: Sequence[GroupedText]) -> Group
     sums = belongs @ units
     similarity, pairs = _similarity(units, sums, of, sizes)
     inside, total = np.diag(similarity * pairs), similarity * pairs
-    across = pairs - np.diag(np.diag(pairs))
+    across, difference = pairs - np.diag(np.diag(pairs)), _difference(sums, sizes)
     return Groups(
         names=names,
         sizes=tuple(sizes.tolist()),
-        difference=tuple(map(tuple, _difference(sums, sizes).tolist())),
+        difference=tuple(map(tuple, difference.tolist())),
+        mean_difference=float(difference.mean()),
         similarity=tuple(
             tuple(float(value) if count else None for value, count in zip(*row, strict=True))
             for row in zip(similarity, pairs, strict=True)

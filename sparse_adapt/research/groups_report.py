@@ -18,6 +18,7 @@ from sparse_adapt.research.drawing import empty_figure, markdown_of
 from sparse_adapt.research.groups import ALL, AT, Groups
 
 MAPS = (("difference", "mean absolute difference"), ("similarity", "mean cosine"))
+WHOLE = ("within", "between", "v_measure", "mean_difference")  # whatever texts are asked for
 NEAREST = 50  # rows of the table of nearest texts
 LABELLED = 30  # groups at most whose names stand beside a map
 Models = Mapping[str, Groups]  # by name: the model, and before it what it is held against
@@ -34,12 +35,13 @@ def group_tables(models: Models) -> list[Table]:
         Column("within", "cosine within", decimals=3),
         Column("between", "between", decimals=3),
         Column("v_measure", "V-measure", decimals=3),
+        Column("mean_difference", "mean difference", decimals=4),
     )
     rows = [row for name, groups in models.items() for row in _figures(name, groups)]
     columns = [Column("group", "group", "text"), Column("texts", "texts")]
     columns += [Column(f"model {number}", name, decimals=3) for number, name in enumerate(models)]
     note = "A@k: one of the k nearest other texts is of the same group; cosine: of two texts within or between groups; "
-    note += "V-measure: of clusters that k-means finds"
+    note += "V-measure: of clusters that k-means finds; mean difference: the mean of that matrix, absolute"
     tables = [
         Table("Groups", figures, rows, note),
         Table(f"Cosine within each of {len(first.names):,} groups", tuple(columns), _within(models)),
@@ -77,7 +79,7 @@ def nearest_table(name: str, groups: Groups) -> Table:
 def _figures(model: str, groups: Groups) -> list[Row]:
     rows: list[Row] = []
     for name, found in groups.found.items():
-        alike = {key: getattr(groups, key) for key in ("within", "between", "v_measure") if name == ALL}
+        alike = {key: getattr(groups, key) for key in WHOLE if name == ALL}
         accuracy = {f"at {k}": found.accuracy[k] for k in AT}
         rows.append({"model": model, "texts": name, "asked": found.asked, **accuracy, **alike})
     return rows
