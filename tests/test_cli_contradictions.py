@@ -75,6 +75,12 @@ def test_similarity_and_relevant_words_show_tables(sparse_adapt, tiny_model, gra
     assert status == 0
     assert "rank correlation" in out
     assert "relevant-words --model" in said
+    assert "several candidates" not in out
+    several = tmp_path / "several.tsv"
+    several.write_text("1\ta log\ta server\n2\ta log\tthe log\n0\ta log\ta saw\n")
+    _, out, _ = sparse_adapt("similarity", "--model", tiny_model, "--pairs", several)
+    assert "Queries with several candidates" in out
+    assert out.index("the log") < out.index("a server") < out.index("a saw")
     seen = tmp_path / "seen"
     words = ["relevant-words", "--model", tiny_model, "--pairs", graded, "--least", 2, "-o", seen]
     status, out, said = sparse_adapt(*words)

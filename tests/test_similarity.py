@@ -10,6 +10,7 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.research.similarity import (
     Likeness,
+    cases,
     correlation,
     cosines,
     read_graded,
@@ -46,6 +47,21 @@ def test_an_interval_holds_the_value_and_a_model_gains_nothing_over_itself():
     assert correlation(found, wanted, found) == (0.0, 0.0, 0.0)
     worse = correlation(random.random(60), wanted, found)
     assert worse.high < 0
+
+
+def test_candidates_of_a_query_stand_together_by_their_labels():
+    pairs = [
+        Likeness("q", "other", 0),
+        Likeness("alone", "x", 2),
+        Likeness("q", "same", 2),
+        Likeness("q", "near", 1),
+    ]
+    rows = cases(pairs, {"model": array(0.1, 0.9, 0.8, 0.6), "baseline": array(0.4, 0.9, 0.5, 0.7)})
+    assert [tuple(row.values()) for row in rows] == [
+        ("q", "same", 2, 0.8, 0.5),
+        ("q", "near", 1, 0.6, 0.7),
+        ("q", "other", 0, 0.1, 0.4),
+    ]
 
 
 @pytest.mark.parametrize("kind", ["sparse", "dense"])

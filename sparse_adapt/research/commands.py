@@ -1,5 +1,6 @@
 """The commands of research, each a function: invented words, contradictions, similar texts, and a suite of models."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from sparse_adapt.research.origins import Origins
 
 BASE = "splade-tiny"
+CASES = 50  # rows of a table that are shown
 ModelNamed = Annotated[str, model_option()]
 BaselineNamed = Annotated[str | None, BASELINE]
 Language = Annotated[str, Option("Language of the texts: en or ja.", metavar="NAME")]
@@ -372,11 +374,11 @@ def similarity(
 ) -> Tables:
     """Measure how well a model orders pairs by their similarity.
 
-    The measure is Spearman's rank correlation.
+    The measure is Spearman's rank correlation. Where several pairs begin with one text, its candidates are shown too.
     """
     import numpy as np
 
-    from sparse_adapt.research.similarity import correlation, cosines, read_graded
+    from sparse_adapt.research.similarity import cases, correlation, cosines, read_graded
 
     graded = read_graded(pairs)
     wanted = np.array([pair.similarity for pair in graded])
@@ -398,11 +400,24 @@ def similarity(
     rows: list[Row] = [{"which": which, **each._asdict()} for which, each in measured.items()]
     note = f"{len(graded):,} pairs; from, to: bounds that hold 95 % of resamples of the pairs"
     figures = {which: each._asdict() for which, each in measured.items()}
+    several = cases(graded, dict(zip(("model", "baseline"), found, strict=False)))
     return Tables(
-        {"measure": "spearman", "pairs": len(graded), **figures},
-        [Table(f"{model} on {pairs}", columns, rows, note)],
+        {"measure": "spearman", "pairs": len(graded), **figures, "cases": several},
+        [Table(f"{model} on {pairs}", columns, rows, note), *([_cases_table(several)] if several else [])],
         After(next_steps=[line("relevant-words", "--model", model, "--pairs", pairs)]),
     )
+
+
+def _cases_table(cases: Sequence[Row]) -> Table:
+    columns = (
+        Column("query", "query", "text"),
+        Column("candidate", "candidate", "text"),
+        Column("label", "label", decimals=1),
+        Column("model", "cosine", decimals=3),
+        *([Column("baseline", "baseline", decimals=3)] if "baseline" in cases[0] else []),
+    )
+    note = f"the first {min(CASES, len(cases)):,} of {len(cases):,} candidates"
+    return Table("Queries with several candidates", columns, cases[:CASES], note)
 
 
 @declared

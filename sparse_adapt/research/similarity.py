@@ -7,7 +7,7 @@ The cosine is taken of sparse vectors too, since their product grows with the le
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,6 +90,23 @@ def cosines(
     lengths = np.sqrt(np.asarray(vectors.multiply(vectors).sum(axis=1))).ravel()
     products = np.asarray(vectors[left].multiply(vectors[right]).sum(axis=1)).ravel()
     return np.asarray(products / np.maximum(lengths[left] * lengths[right], 1e-12))
+
+
+def cases(pairs: Sequence[Likeness], found: Mapping[str, Values]) -> list[dict[str, Any]]:
+    """Each text that several pairs begin with, as a query, and its candidates: number, what each model found.
+
+    found: by model, (pairs) cosines. Queries in their order; candidates of a query by their number, the highest first.
+    """
+    candidates: dict[str, list[int]] = {}
+    for row, pair in enumerate(pairs):
+        candidates.setdefault(pair.first, []).append(row)
+    return [
+        {"query": query, "candidate": pairs[row].second, "label": pairs[row].similarity}
+        | {name: float(values[row]) for name, values in found.items()}
+        for query, rows in candidates.items()
+        if len(rows) > 1
+        for row in sorted(rows, key=lambda row: -pairs[row].similarity)
+    ]
 
 
 def spearman(found: Values, wanted: Values) -> float:
