@@ -430,7 +430,8 @@ def relevant_words(
     every: Annotated[
         bool,
         Option(
-            "Choose among all words, each with all of its occurrences, as published; not content words alone."
+            "Choose among all words of both texts, each with all of its occurrences, one of each pair, as published; "
+            "not a content word of each text."
         ),
     ] = False,
     out: Annotated[

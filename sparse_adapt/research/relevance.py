@@ -90,8 +90,9 @@ def find_relevant_words(
 ) -> Relevance:
     """The relevant word of both texts of each pair; texts of fewer than two words to choose from have none.
 
-    `every`: whether any word may be relevant, function words too, and goes wherever the text says it, as published;
-    else content words may, one occurrence at a time. Raises InputError where no text has a relevant word.
+    `every`: as published, any word may be relevant, function words too, and goes wherever its text says it, and of the
+    two words of a pair that stays without which the texts are less similar; of two as relevant the first text's. Else
+    content words may, one occurrence at a time. Raises InputError where no text has a relevant word.
     """
     texts = list(dict.fromkeys(text for pair in pairs for text in (pair.first, pair.second)))
     parsed = dict(zip(texts, parser.whole(texts), strict=True))
@@ -119,7 +120,15 @@ def find_relevant_words(
         )
         place += len(choices[sentence])
     content = Counter(gone[0].speech for sentence, _ in sides for gone in choices[sentence])
-    return Relevance(tuple(words), dict(content))
+    return Relevance(tuple(_one_of_each(pairs, words) if every else words), dict(content))
+
+
+def _one_of_each(pairs: Sequence[Likeness], words: Sequence[RelevantWord]) -> list[RelevantWord]:
+    """Of the relevant words of a pair's two texts the one without which they are less similar; each pair once."""
+    found = {(word.text, word.other): word for word in words}
+    ways = [((pair.first, pair.second), (pair.second, pair.first)) for pair in pairs]
+    sides = [[found[way] for way in both if way in found] for both in ways]
+    return list(dict.fromkeys(min(each, key=lambda word: word.without) for each in sides if each))
 
 
 def _choices(sentence: ParsedSentence, *, every: bool) -> list[tuple[Phrase, ...]]:
