@@ -20,7 +20,7 @@ from sparse_adapt.files.place import Place
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.research.contradicting import writing
 from sparse_adapt.research.contradicting.contradict import Tally, contradictions, fit, read_sentences
-from sparse_adapt.research.contradicting.generator import Gaps, draw_spans, tune
+from sparse_adapt.research.contradicting.generator import Gaps, draw_spans, optimiser_of, tune
 from sparse_adapt.research.contradicting.masked import MaskedFiller
 from sparse_adapt.research.contradicting.spans import SpanFiller
 from sparse_adapt.research.contradicting.writing import ContradictRequest, load_filler, write
@@ -413,3 +413,16 @@ def test_adafactor_tunes_too(filler):
     assert np.mean(history[-5:]) < np.mean(history[:5])
     with pytest.raises(ConfigError, match="unknown optimiser 'adam'; did you mean 'adamw'"):
         tune(filler, TEXTS, 1, optimiser_name="adam")
+
+
+@pytest.mark.parametrize(
+    ("name", "moved"),
+    # a first step along the gradient's sign, by Adafactor times the root of the weights' mean square, (9 + 16) / 2
+    [("adamw", 3e-4), ("adafactor", 1e-3 * 12.5**0.5)],
+)
+def test_each_optimiser_has_its_own_rate(name, moved):
+    weights = torch.nn.Parameter(torch.tensor([3.0, 4.0]))
+    optimiser = optimiser_of(name, [weights])
+    (5 * weights[0] + 0.1 * weights[1]).backward()
+    optimiser.step()
+    torch.testing.assert_close(weights.detach(), torch.tensor([3.0 - moved, 4.0 - moved]))

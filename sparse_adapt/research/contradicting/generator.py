@@ -20,8 +20,8 @@ from sparse_adapt.training.loop import random_at, schedule
 LONGEST_FILL = 4  # tokens of what a masked language model writes
 NOISE, SPAN = 0.15, 3.0  # share of the tokens, mean length
 SHORTEST = 4  # tokens of a text that teaches
-BATCH, LEARNING_RATE, RAMP = 16, 3e-4, 0.1
-OPTIMISERS = ("adamw", "adafactor")  # the second as published
+BATCH, RAMP = 16, 0.1
+OPTIMISERS = {"adamw": 3e-4, "adafactor": 1e-3}  # and their learning rates; the second as published
 
 Spans = Sequence[tuple[int, int]]  # first token and the one after the last, in order, never touching
 
@@ -80,11 +80,14 @@ def tune(
     steps: int,
     *,
     seed: int = 0,
-    learning_rate: float = LEARNING_RATE,
+    learning_rate: float | None = None,
     optimiser_name: str = "adamw",
     progress: Progress = no_progress,
 ) -> list[float]:
-    """Teach a generator in place; the loss of each step. None where no text is long enough."""
+    """Teach a generator in place; the loss of each step. None where no text is long enough.
+
+    `learning_rate`: the highest; that of OPTIMISERS where none is given.
+    """
     token_ids = [ids for ids in filler.tokenize(texts) if len(ids) >= SHORTEST]
     if not token_ids:
         return []
@@ -92,7 +95,7 @@ def tune(
     for parameter in parameters:
         parameter.requires_grad_(True)
     optimiser = optimiser_of(optimiser_name, parameters, learning_rate)
-    history = []
+    highest, history = optimiser.param_groups[0]["lr"], []
     filler.training(True)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -104,7 +107,7 @@ def tune(
             loss.backward()
             nn.utils.clip_grad_norm_(parameters, 1.0)
             for group in optimiser.param_groups:
-                group["lr"] = learning_rate * schedule(step, steps, RAMP)
+                group["lr"] = highest * schedule(step, steps, RAMP)
             optimiser.step()
             optimiser.zero_grad(set_to_none=True)
             history.append(float(loss.detach()))
@@ -114,16 +117,19 @@ def tune(
 
 
 def optimiser_of(
-    name: str, parameters: Sequence[nn.Parameter], learning_rate: float
+    name: str, parameters: Sequence[nn.Parameter], learning_rate: float | None = None
 ) -> torch.optim.Optimizer:
-    """The optimiser of that name, without weight decay. Raises ConfigError for another name.
+    """The optimiser of that name, without weight decay, at its own rate where none is given.
+
+    Raises ConfigError for another name.
 
     Adafactor: Shazeer and Stern 2018, arXiv:1804.04235.
     """
     if name not in OPTIMISERS:
-        raise ConfigError(unknown("optimiser", name, OPTIMISERS))
+        raise ConfigError(unknown("optimiser", name, tuple(OPTIMISERS)))
+    rate = OPTIMISERS[name] if learning_rate is None else learning_rate
     kind = torch.optim.AdamW if name == "adamw" else torch.optim.Adafactor
-    return kind(parameters, lr=learning_rate, weight_decay=0.0)
+    return kind(parameters, lr=rate, weight_decay=0.0)
 
 
 def draw_spans(length: int, random: Generator, share: float = NOISE, mean: float = SPAN) -> Spans:
