@@ -408,6 +408,20 @@ def test_sentences_in_other_languages_are_left_out(parser, filler, tmp_path):
     assert account.other_language == 1
 
 
+def test_a_sentence_has_no_markup_and_keeps_its_placeholders(parser, tmp_path):
+    """The same whether a sentence is a line, or stands in a document of a collection."""
+    (tmp_path / "lines.txt").write_text(
+        "The <b>server</b> sends a log.<br>\nA script copies <source> to <target>.\n"
+    )
+    (tmp_path / "c.jsonl").write_text('{"_id": "1", "text": "<p>The <i>server</i> sends a log."}\n')
+    lines, corpus = (list(read_sentences(str(tmp_path / name), parser)) for name in ("lines.txt", "c.jsonl"))
+    assert [each.text for each in lines] == [
+        "The server sends a log.",
+        "A script copies <source> to <target>.",
+    ]
+    assert corpus == lines[:1]
+
+
 def test_adafactor_tunes_too(filler):
     history = tune(filler, TEXTS, 20, learning_rate=1e-2, optimiser_name="adafactor")
     assert np.mean(history[-5:]) < np.mean(history[:5])

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from sparse_adapt.collection.markup import text_of_markdown, text_of_page
+from sparse_adapt.collection.markup import text_of_markdown, text_of_page, without_markup
 from sparse_adapt.collection.readers import Document, documents_at, read_documents
 from sparse_adapt.errors import InputError, MissingExtraError
 
@@ -103,6 +103,26 @@ def test_links_out_of_a_folder_are_refused_and_named(tmp_path, target):
         InputError, match=r"in/c\.txt: a link that leads out of the folder, or nowhere; copy the file"
     ):
         list(read_documents(tmp_path / "in"))
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("<p>The <b>server</b> sends<br>a <a href='x'>log</a>.", "The server sends a log."),
+        (
+            "Use <code>cp <source> x</code> &amp; <em>a<b</em>, <img src='p.png'/>wait",
+            "Use cp <source> x & a<b, wait",
+        ),
+        ("cp <source>  <target>, a<b and c>d; List<object>", None),
+        ("#include <time.h> // <input>, <days>3</days>, R&amp;D", None),
+        ("<b>" * 100_000, None),
+        ("<b>x</b>" * 20_000, "x" * 20_000),
+    ],
+)
+def test_html_goes_and_what_looks_like_it_stays(text, left):
+    start = time.process_time()
+    assert without_markup(text, "a.jsonl") == (text if left is None else left)
+    assert time.process_time() - start < 5
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9-]*+)((?:[^>\"']++|\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z))*+)")
+WHOLE_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9-]*+)((?:[\s/][^<>]*)?)>")
+ALONE = re.compile("br|dd|dt|hr|li|p")  # tags that stand without an end, and hardly for anything else
 QUOTED = re.compile(r"=\s*(?:\"[^\"]*\"|'[^']*')")
 SEPARATOR = re.compile(r"[\s/]+")
 SELF_CLOSED = re.compile(r"<([A-Za-z]+)([^<>]*)/>")
@@ -151,6 +153,25 @@ def _seen(tag: str) -> str:
         return ""
     name = named[2].lower()
     return "" if WITHIN_LINES.fullmatch(name) else " " if BLOCKS.fullmatch(name) else tag
+
+
+def without_markup(text: str, path: str | Path) -> str:
+    """A text that holds HTML, as a reader sees it; a text that holds none, as it is.
+
+    A tag is markup where its end is in the text, or HTML needs none: `List<object>`, `cp <source>` and `a<b` are words.
+    Raises MissingExtraError for a text with markup, without resiliparse.
+    """
+    tags = [(tag, tag[2].lower()) for tag in WHOLE_TAG.finditer(text)]
+    closed = {name for tag, name in tags if tag[1]} & {name for tag, name in tags if not tag[1]}
+    parts, place = list[str](), 0
+    for tag, name in tags:
+        known = WITHIN_LINES.fullmatch(name) or BLOCKS.fullmatch(name)
+        if ALONE.fullmatch(name) or (known and ("=" in tag[3] if VOID.fullmatch(name) else name in closed)):
+            parts += [text[place : tag.start()].replace("<", "&lt;"), tag[0]]
+            place = tag.end()
+    if not parts:
+        return text
+    return text_of_page("".join([*parts, text[place:].replace("<", "&lt;")]), path).text
 
 
 def _with_unknown(markup: str) -> str:

@@ -269,7 +269,7 @@ def write_contradictions(
 ) -> Tables:
     """Write sentences that contradict those of a corpus.
 
-    In each, every noun phrase is replaced by another, or with --one-at-a-time only one.
+    In each, every noun phrase is replaced by another, or with --one-at-a-time only one. Tags of HTML are left out.
     """
     place = Place(Path(out), overwrite, resume)
     if not resume:

@@ -18,6 +18,7 @@ from numpy.random import Generator, default_rng
 
 from sparse_adapt.collection.examples import Triplet
 from sparse_adapt.collection.lines import read_lines
+from sparse_adapt.collection.markup import without_markup
 from sparse_adapt.collection.opening import reachable
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.collection.sentences import language_of
@@ -108,12 +109,13 @@ class _Line(Record):
 def read_sentences(source: str, parser: Parser, seed: int = 0) -> Iterator[ParsedSentence]:
     """The sentences of a corpus, its documents in a drawn order, or the lines of a text file in theirs.
 
-    Raises InputError for what can't be read.
+    HTML in a text is left out. Raises InputError for what can't be read, MissingExtraError for HTML without its reader.
     """
     if source.endswith(LINES):
-        yield from parser.whole([line for _, line in read_lines(reachable(source)) if line.strip()])
+        lines = [without_markup(line, source) for _, line in read_lines(reachable(source))]
+        yield from parser.whole([line for line in lines if line.strip()])
         return
-    documents = [document.full_text for document in read_documents(source)]
+    documents = [without_markup(document.full_text, source) for document in read_documents(source)]
     order = default_rng(seed).permutation(len(documents))
     for sentences in parser.sentences(documents[row] for row in order):
         yield from sentences
