@@ -84,7 +84,6 @@ def test_the_demos_page_shows_each_part_with_real_figures(browser, demo_run):
             "False activations: background queries that activate it",
             "Won most",
             "Lost most",
-            "Training examples that taught it",
             "sparse-adapt demo --corpus gatrocraptic",
         ):
             assert said in text, said

@@ -49,7 +49,7 @@ def test_the_notebook_runs_on_what_the_demo_leaves(script, demo_run):
     assert len(shown) == 2 and all("gatrocraptic-overview" in str(output["data"]) for output in shown[1:])
     printed = "".join(output.text for output in outputs if output.output_type == "stream")
     assert "gatrocraptic" in printed
-    assert "2 loses nothing" in printed
+    assert "2 loses little" in printed
 
 
 # -- a corpus of one's own ------------------------------------------------------------------------
