@@ -176,8 +176,8 @@ class Asked(NamedTuple):
     def of_stages(self, recipe: Recipe) -> dict[str, dict[str, Any]]:
         """Settings that differ from a stage's defaults."""
         steps = {} if self.steps is None else {"steps": self.steps}
-        given = {"rank": {**steps, **recipe.rank}, "contrast": dict(recipe.contrast)}
-        return {stage: settings for stage, settings in given.items() if settings}
+        by_stage = {"rank": {**steps, **recipe.rank}, "contrast": dict(recipe.contrast)}
+        return {stage: settings for stage, settings in by_stage.items() if settings}
 
     def source(self, collection: str) -> Path:
         """A collection that was coined here, or one of the data."""
@@ -202,9 +202,9 @@ class Told(NoListener):
 
     count = staticmethod(no_progress_for)
 
-    def tell(self, step: str, said: str) -> None:
+    def tell(self, step: str, message: str) -> None:
         """One line a step."""
-        print(f"{step}: {said}", flush=True)
+        print(f"{step}: {message}", flush=True)
 
     def expect(self, rows: object) -> None:
         """Nobody waits."""
@@ -214,28 +214,28 @@ class Told(NoListener):
         self.tell(stage, outcome.message)
 
 
-def carry_out(job: Job, asked: Asked) -> None:
+def carry_out(job: Job, plan: Asked) -> None:
     """Adapt, as the command would; what was begun goes on."""
-    recipe, folder = RECIPES[job.recipe], asked.run(job)
-    default = asked.run(job._replace(recipe="default"))
+    recipe, folder = RECIPES[job.recipe], plan.run(job)
+    default = plan.run(job._replace(recipe="default"))
     if recipe.back is not None:
-        before, after = (SparseEncoder.load(model) for model in (asked.model, default / "1-rank"))
+        before, after = (SparseEncoder.load(model) for model in (plan.model, default / "1-rank"))
         with output_folder(Place(folder)) as made:
             merge(before, after, recipe.back).save(made / "model")
         return
     if recipe.begins_alike and job.recipe != "default" and default.is_dir():
         _begin_like(default, folder)
     request = Request(
-        corpus=str(asked.source(job.collection)),
-        model=asked.model,
+        corpus=str(plan.source(job.collection)),
+        model=plan.model,
         settings=AdaptSettings.model_validate(merged(AdaptSettings.seeds(job.seed), recipe.settings)),
-        of_stages=asked.of_stages(recipe),
+        of_stages=plan.of_stages(recipe),
     )
     if recipe.without:
         _leave_out(recipe.without)
     if recipe.contradicted:
         _contradict(recipe.contradicted, request, job.seed, _partial(folder))
-    adapt.adapt(request, Place(folder, resume=True), Told(), kept=asked.kept)
+    adapt.adapt(request, Place(folder, resume=True), Told(), kept=plan.kept)
 
 
 def _begin_like(default: Path, folder: Path) -> None:
@@ -263,24 +263,24 @@ def _partial(folder: Path) -> Path:
 
 def _contradict(sentences: int, request: Request, seed: int, partial: Path) -> None:
     """Have `preserve`'s model learn from contradictions, in its place: `adapt` has no such stage."""
-    before, taught, file = (partial / name for name in ("2-preserve", "contradicted", "triplets.jsonl"))
-    if not taught.is_dir():
+    before, contradicted, file = (partial / name for name in ("2-preserve", "contradicted", "triplets.jsonl"))
+    if not contradicted.is_dir():
         write(
             Asking(request.corpus, request.model, sentences=sentences, tune=TUNING, seed=seed, at_once=False),
             Place(file, resume=True),
         )
         settings = Triplets(steps=100, seed=seed)
         runner.carry_out_stage(
-            "triplets", str(before), {"triplets": file}, Place(taught, resume=True), settings
+            "triplets", str(before), {"triplets": file}, Place(contradicted, resume=True), settings
         )
-    shutil.copytree(taught, before, dirs_exist_ok=True, ignore=shutil.ignore_patterns(RECORD_FILE))
+    shutil.copytree(contradicted, before, dirs_exist_ok=True, ignore=shutil.ignore_patterns(RECORD_FILE))
 
 
 def _leave_out(name: str) -> None:
     """From now on panels have no such member. The others stay in their order."""
 
-    def smaller(*given: Any, **named: Any) -> Teacher:  # noqa: ANN401
-        teacher = make_teacher(*given, **named)
+    def smaller(*value: Any, **named: Any) -> Teacher:  # noqa: ANN401
+        teacher = make_teacher(*value, **named)
         members = tuple(member for member in teacher.members if member.name != name)
         assert len(members) == len(teacher.members) - 1, (name, teacher.name)
         return teacher._replace(members=members)
@@ -288,26 +288,26 @@ def _leave_out(name: str) -> None:
     adapt.make_teacher = smaller  # type: ignore[attr-defined]
 
 
-def make_all(jobs: Sequence[Job], asked: Asked) -> None:
+def make_all(jobs: Sequence[Job], plan: Asked) -> None:
     """Every adaptation that isn't done, the default ones first: others may begin with what they made."""
-    threads = str(max(1, asked.threads // asked.jobs))
+    threads = str(max(1, plan.threads // plan.jobs))
     environment = {**os.environ, "OMP_NUM_THREADS": threads}
 
     def start(job: Job) -> None:
-        if asked.run(job).is_dir():
+        if plan.run(job).is_dir():
             return
-        log = asked.run(job).with_name(f"{asked.run(job).name}.log")
+        log = plan.run(job).with_name(f"{plan.run(job).name}.log")
         log.parent.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "benchmarks.adapting", "--data", str(asked.data)]
-        command += ["--work", str(asked.work), "--one", *map(str, job)]
-        command += ["--model", asked.model]
-        command += [] if asked.steps is None else ["--steps", str(asked.steps)]
+        command = [sys.executable, "-m", "benchmarks.adapting", "--data", str(plan.data)]
+        command += ["--work", str(plan.work), "--one", *map(str, job)]
+        command += ["--model", plan.model]
+        command += [] if plan.steps is None else ["--steps", str(plan.steps)]
         with log.open("a", encoding="utf-8") as file:
             subprocess.run(command, stdout=file, stderr=file, env=environment, check=True)
         _say(f"{job.name}: adapted")
 
     for default in (True, False):
-        with ThreadPoolExecutor(asked.jobs) as executor:
+        with ThreadPoolExecutor(plan.jobs) as executor:
             some = [job for job in jobs if (job.recipe == "default") == default]
             for done in [executor.submit(start, job) for job in some]:
                 done.result()
@@ -320,48 +320,48 @@ def _say(what: str) -> None:
 # -- measuring ------------------------------------------------------------------------------------
 
 
-def measure(collection: str, jobs: Sequence[Job], asked: Asked) -> dict[str, Any]:
+def measure(collection: str, jobs: Sequence[Job], plan: Asked) -> dict[str, Any]:
     """Every row on one collection's test queries, and the adapted models' values query by query."""
-    rows = rankers(asked.model)
+    rows = rankers(plan.model)
     for job in jobs:
-        rows[job.row] = SuiteRanker(model=str(asked.run(job) / "model"))
+        rows[job.row] = SuiteRanker(model=str(plan.run(job) / "model"))
         if job.recipe == "default":
             rows[f"{job.row} + bm25"] = SuiteRanker(sum=[job.row, "bm25"])
-    return _measure(rows, collection, asked)
+    return _measure(rows, collection, plan)
 
 
-def measure_control(jobs: Sequence[Job], asked: Asked) -> dict[str, Any]:
+def measure_control(jobs: Sequence[Job], plan: Asked) -> dict[str, Any]:
     """The base model and every adapted one on general questions."""
-    rows = {job.name: SuiteRanker(model=str(asked.run(job) / "model")) for job in jobs}
-    return _measure({"base": SuiteRanker(model=asked.model), **rows}, CONTROL, asked)
+    rows = {job.name: SuiteRanker(model=str(plan.run(job) / "model")) for job in jobs}
+    return _measure({"base": SuiteRanker(model=plan.model), **rows}, CONTROL, plan)
 
 
-def _measure(rows: dict[str, SuiteRanker], collection: str, asked: Asked) -> dict[str, Any]:
+def _measure(rows: dict[str, SuiteRanker], collection: str, plan: Asked) -> dict[str, Any]:
     _say(f"measuring {len(rows)} rankers on {collection}")
-    place = Where(path=str(asked.source(collection)))
+    place = Where(path=str(plan.source(collection)))
     suite = Suite(top=SuiteFile(baseline="base"), rows=rows, collections={collection: place})
-    found: dict[str, Any] = {}
-    for each in run_suite(suite, None, kept=asked.kept).reached:
+    figures: dict[str, Any] = {}
+    for each in run_suite(suite, None, kept=plan.kept).reached:
         costs = {} if each.costs is None else each.costs._asdict()
         values = [round(float(value), 5) for value in each.measured.values[MEASURE]]
-        found[each.row] = {**each.measured.means, **costs, "values": values}
-    return {"collection": collection, "rows": found}
+        figures[each.row] = {**each.measured.means, **costs, "values": values}
+    return {"collection": collection, "rows": figures}
 
 
-def measure_coined(job: Job, asked: Asked) -> dict[str, Any]:
+def measure_coined(job: Job, plan: Asked) -> dict[str, Any]:
     """How much of what coined words took an adapted model brings back: as `sparse-adapt recovery` counts it."""
-    trial = read_trial(asked.source(job.collection))
-    adapted, base = SparseEncoder.load(asked.run(job) / "model"), SparseEncoder.load(asked.model)
+    trial = read_trial(plan.source(job.collection))
+    adapted, base = SparseEncoder.load(plan.run(job) / "model"), SparseEncoder.load(plan.model)
     return {**job._asdict(), **asdict(measure_recovery(adapted, base, trial))}
 
 
-def coined(collection: str, terms: int, seed: int, asked: Asked) -> str:
+def coined(collection: str, terms: int, seed: int, plan: Asked) -> str:
     """The name of a collection with invented words, made where it isn't there."""
     name = f"{collection}-{terms}-coined-{seed}"
-    folder = asked.work / "coined" / name
+    folder = plan.work / "coined" / name
     if not folder.is_dir():
-        settings = coining.CoinSettings(collection=str(asked.data / collection), terms=terms, seed=seed)
-        coining.replace_words(settings, set(tokenizer_of(asked.model).get_vocab()), Place(folder))
+        settings = coining.CoinSettings(collection=str(plan.data / collection), terms=terms, seed=seed)
+        coining.replace_words(settings, set(tokenizer_of(plan.model).get_vocab()), Place(folder))
     return name
 
 
@@ -382,12 +382,12 @@ def table(measured: Sequence[Given], control: Given, runs: Given, seeds: Sequenc
     names = [each["collection"] for each in measured]
     lines = [line(["", *names, "mean"]), "|---|" + "---:|" * (len(names) + 1)]
 
-    def add(said: str, of_all: Sequence[Sequence[float]]) -> None:
+    def add(label: str, of_all: Sequence[Sequence[float]]) -> None:
         mean = statistics.fmean(map(statistics.fmean, of_all))
-        lines.append(line([said, *map(spread, of_all), f"{mean:.3f}"]))
+        lines.append(line([label, *map(spread, of_all), f"{mean:.3f}"]))
 
-    for said, row in SHOWN.items():
-        add(said, [figures(each["rows"], row, MEASURE, seeds) for each in measured])
+    for label, row in SHOWN.items():
+        add(label, [figures(each["rows"], row, MEASURE, seeds) for each in measured])
     gaps = [_gaps(each["rows"], seeds) for each in measured]
     gained = [100 * gap.mean() for gap in gaps]
     lines.append(line(["points gained", *(f"{x:+.1f}" for x in gained), f"{statistics.fmean(gained):+.1f}"]))
@@ -404,9 +404,9 @@ def table(measured: Sequence[Given], control: Given, runs: Given, seeds: Sequenc
     before = control["rows"]["base"][MEASURE]
     jobs = [f"default/{name}-{{}}" for name in names]
     add(f"control, {before:.3f} before", [figures(control["rows"], job, MEASURE, seeds) for job in jobs])
-    for said, key, unit, digits in OF_RUNS:
+    for label, key, unit, digits in OF_RUNS:
         cells = [spread([value / unit for value in figures(runs, job, key, seeds)], digits) for job in jobs]
-        lines.append(line([said, *cells, ""]))
+        lines.append(line([label, *cells, ""]))
     return "\n".join(lines) + "\n"
 
 
@@ -429,7 +429,7 @@ class Effect(NamedTuple):
 
 def effects(measured: Sequence[Given], control: Given, jobs: Sequence[Job]) -> list[Effect]:
     """Of every recipe whose default was measured beside it."""
-    found = []
+    results = []
     of = {each["collection"]: each["rows"] for each in measured}
     for job in jobs:
         default, rows = job._replace(recipe="default"), of[job.collection]
@@ -440,54 +440,54 @@ def effects(measured: Sequence[Given], control: Given, jobs: Sequence[Job]) -> l
         general = control["rows"][job.name][MEASURE] - control["rows"][default.name][MEASURE]
         p = randomisation_test(gaps, np.random.default_rng(0))
         size = own["nonzero_document"] / theirs["nonzero_document"]
-        found.append(Effect(job.recipe, job.collection, job.seed, float(gaps.mean()), p, general, size))
-    return found
+        results.append(Effect(job.recipe, job.collection, job.seed, float(gaps.mean()), p, general, size))
+    return results
 
 
-def ablation(found: Sequence[Effect]) -> str:
+def ablation(results: Sequence[Effect]) -> str:
     """Points of each recipe beside the default's, means over seeds; of one seed, with p."""
-    names = list(dict.fromkeys(each.collection for each in found))
+    names = list(dict.fromkeys(each.collection for each in results))
     head = ["", *(f"{name}, points" for name in names), "control, points", "non-zeros"]
     lines = [line(head), "|---|" + "---:|" * (len(head) - 1)]
-    for recipe in dict.fromkeys(each.recipe for each in found):
-        own = [each for each in found if each.recipe == recipe]
+    for recipe in dict.fromkeys(each.recipe for each in results):
+        own = [each for each in results if each.recipe == recipe]
         cells = [_points([each for each in own if each.collection == name]) for name in names]
         control = f"{100 * statistics.fmean(each.control for each in own):+.1f}"
         lines.append(line([recipe, *cells, control, f"x {statistics.fmean(each.size for each in own):.2f}"]))
     return "\n".join(lines) + "\n"
 
 
-def _points(found: Sequence[Effect]) -> str:
+def _points(results: Sequence[Effect]) -> str:
     """On one collection."""
-    if not found:
+    if not results:
         return ""
-    points = f"{100 * statistics.fmean(each.gap for each in found):+.1f}"
-    return f"{points} (p {found[0].p:.2f})" if len(found) == 1 else points
+    points = f"{100 * statistics.fmean(each.gap for each in results):+.1f}"
+    return f"{points} (p {results[0].p:.2f})" if len(results) == 1 else points
 
 
-def with_earlier(found: Sequence[Given], path: Path, part: str, by: Sequence[str]) -> list[dict[str, Any]]:
+def with_earlier(rows: Sequence[Given], path: Path, part: str, by: Sequence[str]) -> list[dict[str, Any]]:
     """Rows found now, after those of an earlier run's results that weren't measured again: told apart `by` these."""
-    kept = json.loads(path.read_text(encoding="utf-8")).get(part, []) if path.is_file() else []
-    again = {tuple(row[key] for key in by) for row in found}
-    earlier = [row for row in kept if tuple(row[key] for key in by) not in again]
-    return [*earlier, *map(dict, found)]
+    of_before = json.loads(path.read_text(encoding="utf-8")).get(part, []) if path.is_file() else []
+    again = {tuple(row[key] for key in by) for row in rows}
+    earlier = [row for row in of_before if tuple(row[key] for key in by) not in again]
+    return [*earlier, *map(dict, rows)]
 
 
-def recoveries(found: Sequence[Given]) -> str:
+def recoveries(results: Sequence[Given]) -> str:
     """Floor, adapted, ceiling and what came back, over the seeds."""
     lines = [
         "| collection | queries | seeds | floor | adapted | ceiling | recovery |",
         "|---|---|" + "---:|" * 5,
     ]
     kinds = {"said": "say the real word", "typed": "type the coined word", "other": "hold no such word"}
-    for name in dict.fromkeys(each["collection"] for each in found):
-        own = [each for each in found if each["collection"] == name]
-        for kind, said in kinds.items():
+    for name in dict.fromkeys(each["collection"] for each in results):
+        own = [each for each in results if each["collection"] == name]
+        for kind, label in kinds.items():
             rows = [each[kind] for each in own]
             cells = [spread([row[key] for row in rows]) for key in ("floor", "adapted", "ceiling")]
             shares = [row["recovery"]["value"] for row in rows if row["recovery"]]
             share = f"{100 * statistics.fmean(shares):.0f} %" if shares else ""
-            lines.append(line([name, said, str(len(rows)), *cells, share]))
+            lines.append(line([name, label, str(len(rows)), *cells, share]))
     return "\n".join(lines) + "\n"
 
 
@@ -518,24 +518,31 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("runs/adapting"))
     parser.add_argument("--name", default="adapting", help="of the result files")
     parser.add_argument("--one", nargs=3, metavar=("COLLECTION", "SEED", "RECIPE"), help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    model = absolute(given.model)
-    asked = Asked(given.data.resolve(), given.work.resolve(), given.jobs, given.threads, given.steps, model)
-    if given.one:
-        collection, seed, recipe = given.one
-        carry_out(Job(collection, int(seed), recipe), asked)
+    arguments = parser.parse_args()
+    model = absolute(arguments.model)
+    plan = Asked(
+        arguments.data.resolve(),
+        arguments.work.resolve(),
+        arguments.jobs,
+        arguments.threads,
+        arguments.steps,
+        model,
+    )
+    if arguments.one:
+        collection, seed, recipe = arguments.one
+        carry_out(Job(collection, int(seed), recipe), plan)
         return
     RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{given.name}.json"
-    if given.coined:
+    path = RESULTS / f"{arguments.name}.json"
+    if arguments.coined:
         names = {
-            seed: [coined(each, given.coined, seed, asked) for each in given.collections]
-            for seed in given.seeds
+            seed: [coined(each, arguments.coined, seed, plan) for each in arguments.collections]
+            for seed in arguments.seeds
         }
-        jobs = [Job(name, seed, "default") for seed in given.seeds for name in names[seed]]
-        make_all(jobs, asked)
+        jobs = [Job(name, seed, "default") for seed in arguments.seeds for name in names[seed]]
+        make_all(jobs, plan)
         rows = with_earlier(
-            [_without_seed(measure_coined(job, asked)) for job in jobs],
+            [_without_seed(measure_coined(job, plan)) for job in jobs],
             path,
             "recovery",
             ("collection", "seed"),
@@ -545,21 +552,21 @@ def main() -> None:
     else:
         jobs = [
             Job(collection, seed, recipe)
-            for recipe in given.recipes
-            for seed in given.seeds
-            for collection in given.collections
+            for recipe in arguments.recipes
+            for seed in arguments.seeds
+            for collection in arguments.collections
         ]
-        make_all(jobs, asked)
+        make_all(jobs, plan)
         measured = [
-            measure(name, [job for job in jobs if job.collection == name], asked)
-            for name in given.collections
+            measure(name, [job for job in jobs if job.collection == name], plan)
+            for name in arguments.collections
         ]
-        control = measure_control(jobs, asked)
-        runs = {job.name: _run(job, asked) for job in jobs if job.recipe == "default"}
+        control = measure_control(jobs, plan)
+        runs = {job.name: _run(job, plan) for job in jobs if job.recipe == "default"}
         found = [each._asdict() for each in effects(measured, control, jobs)]
         rows = with_earlier(found, path, "effects", ("recipe", "collection", "seed"))
         results = {"measured": measured, "control": control, "runs": runs, "effects": rows}
-        text = table(measured, control, runs, given.seeds) if "default" in given.recipes else ""
+        text = table(measured, control, runs, arguments.seeds) if "default" in arguments.recipes else ""
         if rows:
             text += "\n" + ablation([Effect(**row) for row in rows])
     path.write_text(json.dumps(results) + "\n", encoding="utf-8")
@@ -567,20 +574,20 @@ def main() -> None:
     print(text)
 
 
-def _without_seed(found: dict[str, Any]) -> dict[str, Any]:
+def _without_seed(row: dict[str, Any]) -> dict[str, Any]:
     """A coined collection's name says its seed; as rows of one table they have one name."""
-    return {**found, "collection": found["collection"].rsplit("-", 1)[0]}
+    return {**row, "collection": row["collection"].rsplit("-", 1)[0]}
 
 
-def _run(job: Job, asked: Asked) -> dict[str, Any]:
+def _run(job: Job, plan: Asked) -> dict[str, Any]:
     """What a run tells of itself."""
-    report = json.loads((asked.run(job) / "report.json").read_text(encoding="utf-8"))["adapt"]
-    kept = report["choice"]["tried"][report["choice"]["kept"]]["name"]
+    report = json.loads((plan.run(job) / "report.json").read_text(encoding="utf-8"))["adapt"]
+    best_model = report["choice"]["tried"][report["choice"]["kept"]]["name"]
     return {
         "seconds": report["seconds"],
         "peak_memory": report["peak_memory"],
         "terms": report["terms"],
-        "kept": kept,
+        "kept": best_model,
     }
 
 

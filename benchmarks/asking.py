@@ -27,7 +27,7 @@ BY_MODEL, BY_TABLE, RAW = "by the model", "by its table", "raw tokenizers and a 
 
 def contestants(data: Path, folder: Path) -> tuple[dict[str, Work], int]:
     """Each way of weighing all queries, one query at a time, and how many queries there are."""
-    asked = [query.text for query in read_queries(data / "medquad")]
+    queries = [query.text for query in read_queries(data / "medquad")]
     documents = list(read_documents(data / "medquad"))[:DOCUMENTS]
     whole, by_table = SparseEncoder.load(MODEL), SparseEncoder.load(MODEL)
     read = by_table.tokenize([document.full_text for document in documents])
@@ -41,10 +41,10 @@ def contestants(data: Path, folder: Path) -> tuple[dict[str, Work], int]:
         return {each: table[each] for each in tokenizer.encode(text, add_special_tokens=False).tokens}
 
     return {
-        BY_MODEL: lambda: [encode(whole, [text], "query") for text in asked],
-        BY_TABLE: lambda: [encode(by_table, [text], "query") for text in asked],
-        RAW: lambda: [raw(text) for text in asked],
-    }, len(asked)
+        BY_MODEL: lambda: [encode(whole, [text], "query") for text in queries],
+        BY_TABLE: lambda: [encode(by_table, [text], "query") for text in queries],
+        RAW: lambda: [raw(text) for text in queries],
+    }, len(queries)
 
 
 def main() -> None:

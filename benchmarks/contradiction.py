@@ -115,8 +115,8 @@ def prepare(collection: str, data: Path, work: Path, sentences: int, pretraining
         started = time.monotonic()
         generator = str(folder / "sparse" / "base") if japanese else ENGLISH["sparse"]
         steps = 0 if japanese else TUNING
-        asked = ContradictRequest(source, generator, language, sentences, tune=steps, at_once=False)
-        tally = write(asked, Place(folder / "triplets.jsonl", resume=True))
+        request = ContradictRequest(source, generator, language, sentences, tune=steps, at_once=False)
+        tally = write(request, Place(folder / "triplets.jsonl", resume=True))
         tell(f"{collection}: {tally.to_json()}, {time.monotonic() - started:.0f} s")
     if not (folder / "others.jsonl").is_file():
         write_triplets(folder / "others.jsonl", others(list(read_triplets(folder / "triplets.jsonl"))))
@@ -133,35 +133,35 @@ def others(triplets: Sequence[Triplet]) -> list[Triplet]:
     return drawn
 
 
-def teach(row: str, folder: Path, kind: str, base: str, given: dict[str, Any]) -> str:
+def teach(row: str, folder: Path, kind: str, base: str, overrides: dict[str, Any]) -> str:
     """The model of one row, trained where it isn't there yet."""
     if row == "base":
         return base
-    words = "-".join(f"{key}-{value}" for key, value in sorted(given.items()) if key != "device")
+    words = "-".join(f"{key}-{value}" for key, value in sorted(overrides.items()) if key != "device")
     made = folder / kind / row.replace(" ", "-") / words.replace(".", "_")
     file = folder / ("triplets.jsonl" if row == "contradictions" else "others.jsonl")
     if not made.is_dir():
-        settings = Triplets.model_validate(given)
+        settings = Triplets.model_validate(overrides)
         carry_out_stage("triplets", base, {"triplets": file}, Place(made, resume=True), settings)
     return str(made)
 
 
 def measure(model: str, collection: str, data: Path, *, dev: bool) -> dict[str, float]:
     """Spearman's correlations where there are graded pairs; measures of retrieval where there are judgements."""
-    encoder, found = load_encoder(model), {}
+    encoder, figures = load_encoder(model), {}
     if collection == JAPANESE:
         for split in ("dev",) if dev else ("dev", "test"):
             pairs = read_graded(data / JAPANESE / f"clinical_sts_{split}.tsv")
-            given = np.array([pair.similarity for pair in pairs])
-            told = cosines(encoder, [pair.first for pair in pairs], [pair.second for pair in pairs])
-            found[f"spearman {split}"] = spearman(told, given)
+            grades = np.array([pair.similarity for pair in pairs])
+            similarities = cosines(encoder, [pair.first for pair in pairs], [pair.second for pair in pairs])
+            figures[f"spearman {split}"] = spearman(similarities, grades)
     if not dev:
         place = data / JAPANESE / "qabot" if collection == JAPANESE else data / collection
         means = evaluate_model(encoder, read_collection(place)).means()
-        found |= {measure: means[measure] for measure in MEASURES} | {
+        figures |= {measure: means[measure] for measure in MEASURES} | {
             "nonzero_document": means["nonzero_document"]
         }
-    return found
+    return figures
 
 
 def table(results: Sequence[dict[str, Any]]) -> str:
@@ -174,14 +174,14 @@ def table(results: Sequence[dict[str, Any]]) -> str:
     groups: dict[tuple[str, str, str], list[dict[str, float]]] = {}
     for each in results:
         groups.setdefault((each["collection"], each["kind"], each["row"]), []).append(each["measures"])
-    for names, found in groups.items():
+    for names, columns in groups.items():
         cells = [
-            f"{statistics.fmean(each[key] for each in found):.{0 if key.startswith('nonzero') else 3}f}"
-            if key in found[0]
+            f"{statistics.fmean(each[key] for each in columns):.{0 if key.startswith('nonzero') else 3}f}"
+            if key in columns[0]
             else ""
             for key in keys
         ]
-        lines.append(line([*names, str(len(found)), *cells]))
+        lines.append(line([*names, str(len(columns)), *cells]))
     return "\n".join(lines) + "\n"
 
 
@@ -207,26 +207,28 @@ def main() -> None:
     parser.add_argument("--dev", action="store_true", help="leave test judgements alone")
     parser.add_argument("--work", type=Path, default=Path("runs/contradiction"))
     parser.add_argument("--name", default="contradiction", help="of the result files")
-    asked = parser.parse_args()
-    given = {"device": "cpu"} | {
-        key: json.loads(text) for key, text in (each.split("=", 1) for each in asked.set)
+    arguments = parser.parse_args()
+    overrides = {"device": "cpu"} | {
+        key: json.loads(text) for key, text in (each.split("=", 1) for each in arguments.set)
     }
-    results = Results(f"{asked.name}{'-dev' if asked.dev else ''}")
-    for collection in [*asked.collections, *([JAPANESE] if asked.japanese else [])]:
-        folder = prepare(collection, asked.data, asked.work, asked.sentences, asked.pretraining)
-        for kind in asked.kinds:
+    results = Results(f"{arguments.name}{'-dev' if arguments.dev else ''}")
+    for collection in [*arguments.collections, *([JAPANESE] if arguments.japanese else [])]:
+        folder = prepare(
+            collection, arguments.data, arguments.work, arguments.sentences, arguments.pretraining
+        )
+        for kind in arguments.kinds:
             base = str(folder / kind / "base") if collection == JAPANESE else ENGLISH[kind]
-            for row, seed in [(row, seed) for row in asked.rows for seed in range(asked.seeds)]:
-                settings = {} if row == "base" else {**given, "seed": seed}
+            for row, seed in [(row, seed) for row in arguments.rows for seed in range(arguments.seeds)]:
+                settings = {} if row == "base" else {**overrides, "seed": seed}
                 done = {"collection": collection, "kind": kind, "row": row, "settings": settings}
                 if results.holds(done):
                     continue
                 started = time.monotonic()
                 model = teach(row, folder, kind, base, settings)
-                found = measure(model, collection, asked.data, dev=asked.dev)
-                results.add({**done, "seconds": time.monotonic() - started, "measures": found})
-                told = ", ".join(f"{key} {value:.3f}" for key, value in found.items())
-                tell(f"{collection} {kind} {row} {settings}: {told}, {time.monotonic() - started:.0f} s")
+                figures = measure(model, collection, arguments.data, dev=arguments.dev)
+                results.add({**done, "seconds": time.monotonic() - started, "measures": figures})
+                summary = ", ".join(f"{key} {value:.3f}" for key, value in figures.items())
+                tell(f"{collection} {kind} {row} {settings}: {summary}, {time.monotonic() - started:.0f} s")
     results.conclude(table(results.found))
 
 

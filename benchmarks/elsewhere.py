@@ -25,17 +25,18 @@ def main() -> None:
     parser.add_argument(
         "--queries", nargs="+", required=True, help="folders of collections, or queries.jsonl"
     )
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print(line(["model", "collection", "queries", "activate a term", f"above {MUCH}", "largest"]))
     print("| --- | --- |" + " ---: |" * 4)
-    for model in given.models:
+    for model in arguments.models:
         encoder = SparseEncoder.load(model)
-        for folder in given.queries:
+        for folder in arguments.queries:
             texts = [query.text for query in read_queries(folder)]
-            found = largest(encoder, texts)
-            shares = (f"{share:.1%}" for share in ((found > 0).mean(), (found > MUCH).mean()))
+            differences = largest(encoder, texts)
+            shares = (f"{share:.1%}" for share in ((differences > 0).mean(), (differences > MUCH).mean()))
             print(
-                line([model, Path(folder).name, f"{len(texts):,}", *shares, f"{found.max():.2f}"]), flush=True
+                line([model, Path(folder).name, f"{len(texts):,}", *shares, f"{differences.max():.2f}"]),
+                flush=True,
             )
 
 

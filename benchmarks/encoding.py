@@ -96,7 +96,7 @@ def measure(
     model = SparseEncoder.load(source)
     lengths = [len(ids) for ids in model.tokenize(texts)]
     work = operations(model, lengths)
-    names, held = tuple(contestants), (FLOAT32, BFLOAT16, THEIRS)
+    names, lines_there = tuple(contestants), (FLOAT32, BFLOAT16, THEIRS)
     low, whole = str(torch.bfloat16), str(torch.float32)
     return {
         "work": f"encode {len(texts):,} texts of medquad, {sum(lengths):,} tokens, {Path(source).name}",
@@ -105,19 +105,21 @@ def measure(
         "ratio": {
             THEIRS: times.ratio(FLOAT32, THEIRS),
             f"{THEIRS} / bfloat16": times.ratio(BFLOAT16, THEIRS),
-            **{f"{name} / bfloat16": times.ratio(BFLOAT16, name) for name in names if name not in held},
+            **{
+                f"{name} / bfloat16": times.ratio(BFLOAT16, name) for name in names if name not in lines_there
+            },
         },
         "memory": {
             name: peak_memory(
                 "benchmarks.encoding", name, str(data), str(batch_size), source, str(min(count, PILOT))
             )
-            for name in held
+            for name in lines_there
         },
         "texts_per_second": {name: len(texts) / times.median(name) for name in names},
         "tokens_per_second": {name: sum(lengths) / times.median(name) for name in names},
         "rate_share": {
             name: work / times.median(name) / product_rate(times.median(low if name == BFLOAT16 else whole))
-            for name in held
+            for name in lines_there
         },
     }
 

@@ -74,21 +74,21 @@ def opened(name: str, source: ExportSource) -> Iterator[dict[str, Any]]:
         try:
             start = processor_seconds(files)
             with open_engine(name, export.path) as engine:
-                seconds, kept = processor_seconds(files) - start, bytes_in(files)
-                found = {
+                seconds, size = processor_seconds(files) - start, bytes_in(files)
+                row = {
                     "engine": engine.name,
                     "export": bytes_in(export.path),
-                    "index": kept,
+                    "index": size,
                     "build": seconds,
                 }
-                yield {**found, "search": engine.search_all}
+                yield {**row, "search": engine.search_all}
         finally:
             tempfile.tempdir = before
 
 
 def latencies(search: Search, queries: EncodedBatch, turns: int) -> dict[str, float]:
     """Seconds of a query for each number of results: the fastest of its turns, the median over queries."""
-    found = {}
+    times = {}
     for k in TOPS:
         fastest = []
         for row, query_id in enumerate(queries.ids):
@@ -98,8 +98,8 @@ def latencies(search: Search, queries: EncodedBatch, turns: int) -> dict[str, fl
                 search(query, k)
                 seconds.append(time.perf_counter() - start)
             fastest.append(min(seconds))
-        found[f"top {k}"] = median(fastest)
-    return found
+        times[f"top {k}"] = median(fastest)
+    return times
 
 
 def exactly(documents: EncodedBatch, queries: EncodedBatch, turns: int) -> dict[str, Any]:
@@ -107,8 +107,8 @@ def exactly(documents: EncodedBatch, queries: EncodedBatch, turns: int) -> dict[
     start = time.process_time()
     searcher = Searcher(documents.vectors)
     seconds = time.process_time() - start
-    found = latencies(lambda query, k: list(searcher.top_k(query.vectors, k)), queries, turns)
-    return {"engine": "exact search", "build": seconds, **found}
+    times = latencies(lambda query, k: list(searcher.top_k(query.vectors, k)), queries, turns)
+    return {"engine": "exact search", "build": seconds, **times}
 
 
 def measure(
@@ -118,17 +118,17 @@ def measure(
     documents = join_blocks(vectors.blocks)
     one = EncodedBatch(documents.ids[:1], documents.vectors[:1])
     for name in formats:
-        asked = {"format": name, "documents": len(documents.ids)}
-        if results.holds(asked):
+        fields = {"format": name, "documents": len(documents.ids)}
+        if results.holds(fields):
             continue
         if name == EXACT:
-            results.add({**asked, **exactly(documents, queries, turns)})
+            results.add({**fields, **exactly(documents, queries, turns)})
             continue
         with opened(name, ExportSource(vectors._replace(blocks=[one]))) as engine:
             empty = engine["index"]
         with opened(name, ExportSource(vectors._replace(blocks=[documents]))) as engine:
             search: Search = engine.pop("search")
-            entry = {**asked, **engine, "index": max(engine["index"] - empty, 0)}
+            entry = {**fields, **engine, "index": max(engine["index"] - empty, 0)}
             results.add({**entry, **latencies(search, queries, turns)})
 
 
@@ -168,9 +168,9 @@ def drawing(entries: list[dict[str, Any]]) -> str:
     few, many = min(sizes), max(sizes)
     rows = [each for each in entries if each["documents"] == few]
     larger = {each["format"]: each["top 10"] for each in entries if each["documents"] == many}
-    told = "; ".join(f"{each['engine']} {in_milliseconds(each['top 10'])}" for each in rows)
+    summary = "; ".join(f"{each['engine']} {in_milliseconds(each['top 10'])}" for each in rows)
     picture = Drawing(
-        LEFT + WIDE + RIGHT, TOP + ROW * len(rows) + 40, "How long a search for ten documents takes", told
+        LEFT + WIDE + RIGHT, TOP + ROW * len(rows) + 40, "How long a search for ten documents takes", summary
     )
 
     def place(seconds: float) -> float:

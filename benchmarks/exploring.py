@@ -28,18 +28,18 @@ MANY = 20  # pages of a kind
 @contextmanager
 def served(subject: Explored) -> Iterator[str]:
     """The address of an explorer, which ends with this process."""
-    heard: list[str] = []
+    addresses: list[str] = []
     ready = threading.Event()
 
     def announce(address: str) -> None:
-        heard.append(address)
+        addresses.append(address)
         ready.set()
 
     with tempfile.TemporaryDirectory() as saves:
-        given = subject, listen(0), Path(saves), announce
-        threading.Thread(target=serve, args=given, daemon=True).start()
+        arguments = subject, listen(0), Path(saves), announce
+        threading.Thread(target=serve, args=arguments, daemon=True).start()
         ready.wait()
-        yield heard[0]
+        yield addresses[0]
 
 
 def pages(subject: Explored, address: str) -> Iterator[tuple[str, list[str]]]:

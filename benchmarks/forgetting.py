@@ -45,14 +45,14 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--seeds", type=int, nargs="*", default=[0])
-    given = parser.parse_args()
-    asked = {"general": general_collection(), "msmarco": read_collection(given.data / CONTROL)}
-    base = {name: values_of(SparseEncoder.load(BASE_MODEL), each) for name, each in asked.items()}
+    arguments = parser.parse_args()
+    collections = {"general": general_collection(), "msmarco": read_collection(arguments.data / CONTROL)}
+    base = {name: values_of(SparseEncoder.load(BASE_MODEL), each) for name, each in collections.items()}
     results = Results("forgetting")
-    for seed in given.seeds:
-        for name, model in models(given.data / CORPUS, seed, results):
+    for seed in arguments.seeds:
+        for name, model in models(arguments.data / CORPUS, seed, results):
             entry: dict[str, Any] = {"model": name, "seed": seed}
-            for of, collection in asked.items():
+            for of, collection in collections.items():
                 entry[of] = change(values_of(model, collection), base[of])
             results.add(entry)
     results.conclude(table(results.found))
@@ -121,7 +121,7 @@ def change(ours: dict[str, np.ndarray], base: dict[str, np.ndarray]) -> dict[str
 # -- table and picture ----------------------------------------------------------------------------
 
 
-def table(found: Sequence[dict[str, Any]]) -> str:
+def table(rows: Sequence[dict[str, Any]]) -> str:
     """A row a model, in points; the least change first."""
     heads = [
         "model",
@@ -133,7 +133,7 @@ def table(found: Sequence[dict[str, Any]]) -> str:
         "standard errors",
     ]
     lines = [line(heads), line(["---", *["---:"] * (len(heads) - 1)])]
-    for each in sorted(found, key=lambda each: -each["general"]["change"]):
+    for each in sorted(rows, key=lambda each: -each["general"]["change"]):
         ours, theirs = each["general"], each["msmarco"]
         cells = [
             each["model"],
@@ -159,10 +159,10 @@ TICKS = (0, 1, 2, 5, 10, 20)  # points lost; distances are of their roots, so th
 ABOVE = 0.3  # of the same roots, for what gains
 
 
-def drawing(found: Sequence[dict[str, Any]]) -> str:
+def drawing(rows: Sequence[dict[str, Any]]) -> str:
     """Each model by what it loses on MS MARCO (to the left) and on the general questions (downwards), in points."""
-    told = "What models lose on the general questions, beside what they lose on MS MARCO's"
-    picture = Drawing(LEFT + SIDE + RIGHT, TOP + SIDE + 60, told, table(found))
+    description = "What models lose on the general questions, beside what they lose on MS MARCO's"
+    picture = Drawing(LEFT + SIDE + RIGHT, TOP + SIDE + 60, description, table(rows))
 
     def place(points: float) -> float:
         """How far from the left or from below so many points gained or lost stand."""
@@ -173,13 +173,13 @@ def drawing(found: Sequence[dict[str, Any]]) -> str:
     picture.text(LEFT, 50, "the package's questions", "small")
     picture.text(LEFT + SIDE / 2, TOP + SIDE + 44, "MS MARCO's 97 questions", "small", "middle")
     for points in TICKS:
-        said = f"-{points}" if points else "0"
-        picture.text(LEFT + place(-points), TOP + SIDE + 20, said, "small muted", "middle")
-        picture.text(LEFT - 10, TOP + SIDE - place(-points) + 4, said, "small muted", "end")
+        label = f"-{points}" if points else "0"
+        picture.text(LEFT + place(-points), TOP + SIDE + 20, label, "small muted", "middle")
+        picture.text(LEFT - 10, TOP + SIDE - place(-points) + 4, label, "small muted", "end")
     picture.line(LEFT, TOP + SIDE, LEFT + SIDE, TOP)
     picture.line(LEFT, TOP + SIDE - place(0), LEFT + SIDE, TOP + SIDE - place(0))
     picture.line(LEFT + place(0), TOP, LEFT + place(0), TOP + SIDE)
-    for number, each in enumerate(sorted(found, key=lambda each: -each["general"]["change"]), start=1):
+    for number, each in enumerate(sorted(rows, key=lambda each: -each["general"]["change"]), start=1):
         x, y = (place(100 * each[of]["change"]) for of in ("msmarco", "general"))
         picture.dot(LEFT + x, TOP + SIDE - y)
         picture.text(LEFT + x - 8, TOP + SIDE - y + 4, str(number), "small", "end")

@@ -57,20 +57,20 @@ class Fused:
         self._searcher, self._ids = searcher, ids
         self._words = java_class("org.apache.lucene.util.QueryBuilder")(lucene_analyzer(analyzer))
 
-    def search(self, asked: Question, bm25: float, sparse: float, k: int = K) -> dict[str, float]:
+    def search(self, question: Question, bm25: float, sparse: float, k: int = K) -> dict[str, float]:
         """The k best documents by a sum, each side times its factor; a side whose factor is 0 isn't asked."""
-        sides, factor = [], halving(asked.weights)
+        sides, factor = [], halving(question.weights)
         boosted = java_class("org.apache.lucene.search.BoostQuery")
         if bm25:
-            fields = (self._words.createBooleanQuery(field, asked.text) for field in TEXT_FIELDS)
+            fields = (self._words.createBooleanQuery(field, question.text) for field in TEXT_FIELDS)
             sides.append(boosted(any_of(query for query in fields if query is not None), bm25))
         if sparse:
-            sides.append(boosted(feature_query(asked.weights, factor), sparse / factor))
+            sides.append(boosted(feature_query(question.weights, factor), sparse / factor))
         return best(self._searcher, self._ids, any_of(sides), k)
 
     def search_all(self, queries: Mapping[str, Question], bm25: float, sparse: float) -> Run:
         """A run."""
-        return {query_id: self.search(asked, bm25, sparse) for query_id, asked in queries.items()}
+        return {query_id: self.search(question, bm25, sparse) for query_id, question in queries.items()}
 
 
 @contextmanager
@@ -92,7 +92,7 @@ def fused(documents: Iterable[tuple[Document, Weights]], analyzer: str) -> Itera
 
 def mean_best(run: Run) -> float:
     """The mean over queries of their best score, 0 where nothing is found."""
-    return fmean(max(found.values(), default=0.0) for found in run.values())
+    return fmean(max(scores.values(), default=0.0) for scores in run.values())
 
 
 def ndcg(run: Run, judgements: Judgements) -> float:
@@ -116,10 +116,10 @@ def measure(
     """For each analyzer nDCG@10 of the rows, and the boost."""
     names = token_names(model)
     weights = by_name(model, [each.full_text for each in collection.documents], "document", names)
-    asked = by_name(model, [query.text for query in collection.queries], "query", names)
+    vectors = by_name(model, [query.text for query in collection.queries], "query", names)
     queries = {
-        query.query_id: Question(query.text, found)
-        for query, found in zip(collection.queries, asked, strict=True)
+        query.query_id: Question(query.text, vector)
+        for query, vector in zip(collection.queries, vectors, strict=True)
     }
     for analyzer in analyzers:
         with fused(zip(collection.documents, weights, strict=True), analyzer) as index:

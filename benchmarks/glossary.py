@@ -77,19 +77,19 @@ def measure(corpus: str, glossary: str) -> Iterator[str]:
     entries = read_entries(read_dictionary(glossary), keys).entries
     finder, texts = Finder(entries, keys), [each.full_text for each in made.documents]
     documents = encode(model, texts, "document").T.tocsr()
-    asked = _asked(model, made, said(finder, [query.text for query in made.queries]), documents)
-    mean = reciprocal_ranks(asked.scores, asked.sources).mean()
-    yield f"{len(entries):,} entries, {len(asked.says):,} queries that say one, MRR@10 {mean:.3f}"
+    queries = _asked(model, made, said(finder, [query.text for query in made.queries]), documents)
+    mean = reciprocal_ranks(queries.scores, queries.sources).mean()
+    yield f"{len(entries):,} entries, {len(queries.says):,} queries that say one, MRR@10 {mean:.3f}"
     definitions = [each.definition[:LONGEST] for each in entries]
-    for way, meant in (("definition", definitions), ("forms", [" ".join(each.forms) for each in entries])):
-        more = (csr_matrix(asked.says) @ encode(model, meant, "query") @ documents).toarray()
-        yield from (asked.gain(f"expanded by {way}", weight, more) for weight in EXPANDED)
+    for way, ways in (("definition", definitions), ("forms", [" ".join(each.forms) for each in entries])):
+        more = (csr_matrix(queries.says) @ encode(model, ways, "query") @ documents).toarray()
+        yield from (queries.gain(f"expanded by {way}", weight, more) for weight in EXPANDED)
     holds = said(finder, [beginning(model, text) for text in texts]).astype(np.float64)
     rarity = np.log((len(texts) + 1) / (holds.sum(axis=0) + 1))
     phrases = np.array([each.is_phrase for each in entries])
     for kind, chosen in (("entries", np.ones_like(phrases)), ("phrases", phrases), ("words", ~phrases)):
-        more = (asked.says * rarity * chosen) @ holds.T
-        yield from (asked.gain(f"{kind} matched", weight, more) for weight in MATCHED)
+        more = (queries.says * rarity * chosen) @ holds.T
+        yield from (queries.gain(f"{kind} matched", weight, more) for weight in MATCHED)
 
 
 def _asked(model: SparseEncoder, made: Collected, says: NDArray[np.bool_], documents: csr_matrix) -> Asked:

@@ -38,10 +38,10 @@ Score = Callable[[SparseEncoder], float]
 def score_of(collection: Collection, reader: SparseEncoder) -> Score:
     """A function that scores an encoder's queries; documents are read once, by `reader`."""
     documents = encode(reader, [each.full_text for each in collection.documents], "document")
-    asked = [query.text for query in collection.queries]
+    query_texts = [query.text for query in collection.queries]
 
     def score(encoder: SparseEncoder) -> float:
-        queries: csr_matrix = encode(encoder, asked, "query")
+        queries: csr_matrix = encode(encoder, query_texts, "query")
         return float(evaluate_vectors(queries, documents, collection).means()[MEASURE])
 
     return score
@@ -51,12 +51,12 @@ def measured(name: str, data: Path, run: Path, seeds: Sequence[int]) -> list[dic
     """The scores of each share on a collection, seed by seed."""
     reader = SparseEncoder.load(MODEL)
     documents = {each.document_id: each for each in read_documents(run / "collection")}
-    candidates, held = (
+    candidates, held_out = (
         list(read_candidates(run / f"{file}.jsonl", document_ids=documents))
         for file in ("candidates", "held")
     )
     scores = {
-        HELD: score_of(held_out_collection(documents, held), reader),
+        HELD: score_of(held_out_collection(documents, held_out), reader),
         REAL: score_of(read_collection(data / name), reader),
     }
     texts = {key: each.full_text for key, each in documents.items()}
@@ -73,18 +73,18 @@ def measured(name: str, data: Path, run: Path, seeds: Sequence[int]) -> list[dic
         for share in SHARES:
             weights = (first**share * last ** (1.0 - share)).astype(np.float32)
             encoder.query_side = replace(learnt, weights=weights)
-            found = {kind: round(score(encoder), 5) for kind, score in scores.items()}
-            entries.append({"collection": name, "seed": seed, "share": share, **found})
+            scores_of = {kind: round(score(encoder), 5) for kind, score in scores.items()}
+            entries.append({"collection": name, "seed": seed, "share": share, **scores_of})
     return entries
 
 
-def table(found: Sequence[dict[str, Any]]) -> str:
+def table(rows: Sequence[dict[str, Any]]) -> str:
     """Means over seeds by share, of synthetic queries and of real ones, and the share that the first choose."""
-    names = [name for name in COLLECTIONS if any(each["collection"] == name for each in found)]
+    names = [name for name in COLLECTIONS if any(each["collection"] == name for each in rows)]
 
     def means(kind: str, share: float) -> list[float]:
         of_each = [
-            float(np.mean([e[kind] for e in found if (e["collection"], e["share"]) == (name, share)]))
+            float(np.mean([e[kind] for e in rows if (e["collection"], e["share"]) == (name, share)]))
             for name in names
         ]
         return [*of_each, float(np.mean(of_each))]
@@ -108,12 +108,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 3, 4])
     parser.add_argument("--collections", nargs="*", default=list(COLLECTIONS))
     parser.add_argument("--name", default="going-back", help="of the result files")
-    given = parser.parse_args()
-    results = Results(given.name)
-    for name in given.collections:
-        seeds = [seed for seed in given.seeds if not results.holds({"collection": name, "seed": seed})]
+    arguments = parser.parse_args()
+    results = Results(arguments.name)
+    for name in arguments.collections:
+        seeds = [seed for seed in arguments.seeds if not results.holds({"collection": name, "seed": seed})]
         if seeds:
-            for entry in measured(name, given.data, given.runs / name, seeds):
+            for entry in measured(name, arguments.data, arguments.runs / name, seeds):
                 results.add(entry)
     results.conclude(table(results.found))
 

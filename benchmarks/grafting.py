@@ -77,15 +77,15 @@ def log(run: Path) -> str:
     """A line for each step, and of learning one for every hundred steps, with the losses there."""
     lines = []
     for name, path in told(run):
-        found, history = json.loads(path.read_text()), path.with_name("history.jsonl")
+        record, history = json.loads(path.read_text()), path.with_name("history.jsonl")
         steps = history.read_text().splitlines() if history.is_file() else ()
         for row in map(json.loads, steps):
-            if row["step"] % 100 == 0 or row["step"] == found["steps"]:
+            if row["step"] % 100 == 0 or row["step"] == record["steps"]:
                 losses = {key: value for key, value in row.items() if key not in ("step", "learning_rate")}
                 values = ", ".join(f"{key} {value:.3g}" for key, value in losses.items())
                 lines.append(f"{name}: step {row['step']:,}: {values}")
-        said = found.get("message") or f"{found['steps']:,} steps"
-        lines.append(f"{name}: {said} ({found['seconds']:,.0f} s)")
+        message = record.get("message") or f"{record['steps']:,} steps"
+        lines.append(f"{name}: {message} ({record['seconds']:,.0f} s)")
     return "\n".join(lines) + "\n"
 
 
@@ -96,20 +96,20 @@ def measure(data: Path, work: Path, collections: list[str]) -> dict[str, dict[st
     rows["grafted x idf"] = SuiteRanker(model=model, scale="sqrt-idf")
     places = {name: SuiteCollection(path=str(data / name)) for name in (*collections, CONTROL)}
     suite = Suite(top=SuiteFile(baseline=BASE), rows=rows, collections=places)
-    found: dict[str, dict[str, Any]] = {name: {} for name in rows}
+    figures: dict[str, dict[str, Any]] = {name: {} for name in rows}
     for each in run_suite(suite, None, kept=work / "kept").reached:
         costs = {} if each.costs is None else each.costs._asdict()
-        found[each.row][each.collection] = {**each.measured.means, **costs}
-    return found
+        figures[each.row][each.collection] = {**each.measured.means, **costs}
+    return figures
 
 
-def table(found: dict[str, dict[str, Any]], collections: list[str]) -> str:
+def table(figures: dict[str, dict[str, Any]], collections: list[str]) -> str:
     """A row a model, a column a collection."""
     lines = [
         line(["", *collections, "mean", CONTROL, "non-zeros a document"]),
         "|---|" + "---:|" * (len(collections) + 3),
     ]
-    for name, of in found.items():
+    for name, of in figures.items():
         values = [of[each][MEASURE] for each in collections]
         sizes = [of[each]["nonzero_document"] for each in collections if "nonzero_document" in of[each]]
         cells = [f"{value:.3f}" for value in (*values, statistics.fmean(values), of[CONTROL][MEASURE])]
@@ -127,21 +127,21 @@ def main() -> None:
     parser.add_argument("--effort", type=float, default=1.0, help="times the usual number of steps")
     parser.add_argument("--work", type=Path, default=Path("runs/grafting"))
     parser.add_argument("--name", default="grafting", help="of the result files")
-    given = parser.parse_args()
-    took = make(given.data, given.work, given.collections, given.effort)
-    found = measure(given.data, given.work, given.collections)
-    text = table(found, given.collections)
+    arguments = parser.parse_args()
+    took = make(arguments.data, arguments.work, arguments.collections, arguments.effort)
+    figures = measure(arguments.data, arguments.work, arguments.collections)
+    text = table(figures, arguments.collections)
     RESULTS.mkdir(exist_ok=True)
     results = {
-        "effort": given.effort,
+        "effort": arguments.effort,
         "threads": torch.get_num_threads(),
         **took,
         "gate": GATE,
-        "rows": found,
+        "rows": figures,
     }
-    (RESULTS / f"{given.name}.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    (RESULTS / f"{given.name}.md").write_text(text, encoding="utf-8")
-    (RESULTS / f"{given.name}.log").write_text(log(given.work / "grafted"), encoding="utf-8")
+    (RESULTS / f"{arguments.name}.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    (RESULTS / f"{arguments.name}.md").write_text(text, encoding="utf-8")
+    (RESULTS / f"{arguments.name}.log").write_text(log(arguments.work / "grafted"), encoding="utf-8")
     print(text)
 
 

@@ -83,8 +83,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seed", type=int)
     parser.add_argument("folder", type=Path)
-    given = parser.parse_args()
-    write_corpus(given.seed, given.folder)
+    arguments = parser.parse_args()
+    write_corpus(arguments.seed, arguments.folder)
 
 
 def write_corpus(seed: int, folder: Path) -> None:
@@ -117,7 +117,7 @@ def _on_products(draw: random.Random, names: list[str], products: tuple[Product,
         for number, (title, text) in enumerate(GUISES):
             month, later = draw.sample(MONTHS, 2)
             who, other = draw.sample(PEOPLE, 2)
-            told = {
+            values = {
                 "day": draw.randint(1, 28),
                 "month": month,
                 "later": later,
@@ -128,7 +128,7 @@ def _on_products(draw: random.Random, names: list[str], products: tuple[Product,
                 "other": other,
                 "fact": product.fact.replace("{}", name),
             }
-            filled = (part.replace("{}", name).format(**told) for part in (title, text))
+            filled = (part.replace("{}", name).format(**values) for part in (title, text))
             yield Document(f"{name}-{number}", title=next(filled), text=next(filled))
 
 

@@ -26,21 +26,21 @@ def main() -> None:
     parser.add_argument("models", nargs="+")
     parser.add_argument("--corpus", required=True)
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print(line(["model", "documents", *KINDS, "non-zeros a query"]))
     print("| --- |" + " ---: |" * (len(KINDS) + 2))
-    encoders = [SparseEncoder.load(model) for model in given.models]
-    documents = tuple(read_documents(given.corpus))
+    encoders = [SparseEncoder.load(model) for model in arguments.models]
+    documents = tuple(read_documents(arguments.corpus))
     texts = [document.full_text for document in documents]
     saying = np.any([_says_new(encoder, texts) for encoder in encoders], axis=0)
-    known = known_items(documents, np.flatnonzero(~saying), given.seed)
-    for model, encoder in zip(given.models, encoders, strict=True):
-        found, asked = (
+    known = known_items(documents, np.flatnonzero(~saying), arguments.seed)
+    for model, encoder in zip(arguments.models, encoders, strict=True):
+        vectors, queries = (
             encode(encoder, texts, "document"),
             encode(encoder, [query.text for query in known.queries], "query"),
         )
         for name, size in ((model, None), (f"{model}, old tokens alone", encoder.old_size)):
-            result = evaluate_vectors(asked[:, :size], found[:, :size], known)
+            result = evaluate_vectors(queries[:, :size], vectors[:, :size], known)
             cells = (f"{result.means(kind)['mrr@10']:.3f}" for kind in KINDS)
             length = f"{result.means()['nonzero_query']:.0f}"
             print(line([name, str(np.sum(~saying)), *cells, length]), flush=True)

@@ -48,18 +48,18 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=float, help="of every stage, to try the command out")
     parser.add_argument("--runs", type=Path, default=Path("runs/ladder"))
-    asked = parser.parse_args()
-    shorter = {} if asked.epochs is None else {"epochs": asked.epochs}
-    results = Results("ladder", asked.runs if shorter else RESULTS)
-    for seed, name in itertools.product(range(asked.seeds), corpora.RUN_FILES):
+    arguments = parser.parse_args()
+    shorter = {} if arguments.epochs is None else {"epochs": arguments.epochs}
+    results = Results("ladder", arguments.runs if shorter else RESULTS)
+    for seed, name in itertools.product(range(arguments.seeds), corpora.RUN_FILES):
         if not results.holds({"experiment": name, "seed": seed}):
             plan = read_plan(corpora.run_file(name), {"seed": seed, **shorter})
-            folder = asked.runs / f"{name}-{seed}"
+            folder = arguments.runs / f"{name}-{seed}"
             folder.mkdir(parents=True, exist_ok=True)
             figures = measure(SparseEncoder.load(run_stages(plan, folder, NoListener())[-1].folder))
             results.add({"experiment": name, "seed": seed, **figures})
     results.conclude(table(results.found))
-    (asked.runs / DRAWN.name if shorter else DRAWN).write_text(drawing(results.found))
+    (arguments.runs / DRAWN.name if shorter else DRAWN).write_text(drawing(results.found))
 
 
 def measure(model: SparseEncoder) -> dict[str, Any]:
@@ -68,13 +68,13 @@ def measure(model: SparseEncoder) -> dict[str, Any]:
     report = diagnose(TERM, model, documents)
     logits, ranks = report.logits, report.ranking.ranks
     query = next(query for query in read_queries(CORPUS) if query.query_id == HARD)
-    asked = encode(model, [query.text], "query")
+    vector = encode(model, [query.text], "query")
     vectors = encode(model, [document.full_text for document in documents], "document")
-    names = [documents[int(row)].document_id for row in top_k(asked, vectors, len(documents))[0][0]]
+    names = [documents[int(row)].document_id for row in top_k(vector, vectors, len(documents))[0][0]]
     relevant = read_judgements(CORPUS, "train")[HARD]
     collection = read_collection(CORPUS, "test")
     tests = encode(model, [each.text for each in collection.queries], "query")
-    found = evaluate_vectors(tests, vectors, collection)
+    result = evaluate_vectors(tests, vectors, collection)
     return {
         "single": report.vocabulary.single,
         "mean_logit": min(each.where_it_stands.average for each in logits if each.where_it_stands),
@@ -82,12 +82,12 @@ def measure(model: SparseEncoder) -> dict[str, Any]:
         "weight": min(each.encoder_weight for each in report.weights),
         "rank": None if None in ranks else max(rank for rank in ranks if rank),
         "nonzero": report.ranking.nonzero,
-        "query_weight": float(asked[:, list(report.vocabulary.token_ids)].toarray().min()),
+        "query_weight": float(vector[:, list(report.vocabulary.token_ids)].toarray().min()),
         "decoy_rank": names.index(DECOY) + 1 if DECOY in names else None,
         "on_top": len(set(names[: len(relevant)]) & set(relevant)),
         "relevant": len(relevant),
-        "semantic": float(found.means("semantic")["ndcg@10"]),
-        "control": float(found.means("control")["ndcg@10"]),
+        "semantic": float(result.means("semantic")["ndcg@10"]),
+        "control": float(result.means("control")["ndcg@10"]),
         "document_tokens": float(np.diff(vectors.indptr).mean()),
     }
 
@@ -117,14 +117,14 @@ LINES = (
 )
 
 
-def table(found: Sequence[Figures]) -> str:
+def table(rows: Sequence[Figures]) -> str:
     """What was published and what each seed gives, experiment by experiment."""
     heads = ["", *(part for name in corpora.RUN_FILES for part in (f"{name} published", f"{name} ours"))]
     lines = [line(heads), "| --- |" + " ---: |" * (2 * len(corpora.RUN_FILES))]
     for row in LINES:
         cells = [row.title]
         for name in corpora.RUN_FILES:
-            ours = [row.told(each) for each in found if each["experiment"] == name]
+            ours = [row.told(each) for each in rows if each["experiment"] == name]
             cells += [row.published.get(name, ""), ", ".join(ours)]
         lines.append(line(cells))
     return "\n".join(lines) + "\n"
@@ -140,7 +140,7 @@ PANELS = (
 WIDTH, HEIGHT, BASE, TOP, LARGEST = 760, 250, 190, 60, 3.0
 
 
-def drawing(found: Sequence[Figures]) -> str:
+def drawing(rows: Sequence[Figures]) -> str:
     """Bars of what was published, and a dot for each seed of ours, in two panels."""
     drawn = Drawing(
         WIDTH,
@@ -159,7 +159,7 @@ def drawing(found: Sequence[Figures]) -> str:
                 height = max(2.0, (BASE - TOP) * value / LARGEST)
                 drawn.bar(middle - 16, BASE - height, 32, height, "barm")
                 drawn.text(middle, BASE - height - 6, f"{value:g}", "small muted", "middle")
-            for seed, each in enumerate(row for row in found if row["experiment"] == name):
+            for seed, each in enumerate(row for row in rows if row["experiment"] == name):
                 drawn.dot(middle - 10 + 10 * seed, BASE - (BASE - TOP) * min(each[key], LARGEST) / LARGEST)
             drawn.text(middle, BASE + 18, name, "small", "middle")
     drawn.bar(30, 226, 14, 10, "barm")

@@ -65,38 +65,40 @@ ROWS = (
 
 def set_aside(folder: Path) -> Path:
     """A folder with the documents to learn from and their pairs; the others are in aside.jsonl."""
-    kept = folder / "kept"
-    if not (kept / "pairs.jsonl").is_file():
+    shared = folder / "kept"
+    if not (shared / "pairs.jsonl").is_file():
         documents = list(read_documents(folder))
-        kept.mkdir(exist_ok=True)
-        write_documents(kept / "aside.jsonl", documents[::ASIDE])
+        shared.mkdir(exist_ok=True)
+        write_documents(shared / "aside.jsonl", documents[::ASIDE])
         left = [document for place, document in enumerate(documents) if place % ASIDE]
-        write_documents(kept / "corpus.jsonl", left)
+        write_documents(shared / "corpus.jsonl", left)
         ids = {document.document_id for document in left}
         write_pairs(
-            kept / "pairs.jsonl",
+            shared / "pairs.jsonl",
             [pair for pair in read_pairs(folder / "pairs.jsonl") if pair.document_id in ids],
         )
-    return kept
+    return shared
 
 
 def teach(
-    row: Row, kept: Path, extended: Path, place: Path, given: Mapping[str, Given]
+    row: Row, shared: Path, extended: Path, place: Path, overrides: Mapping[str, Given]
 ) -> tuple[str, list[Any]]:
     """The model of a row and the records of its stages; rows that begin alike share models."""
     model, records = str(extended), []
     if row.dynamic is not None:
         place = place / ("-".join(map(str, row.dynamic.values())) or "dynamic")
         if not (place / "model").is_dir():
-            settings = Dynamic.model_validate({**given["dynamic"], **row.dynamic})
-            carry_out_stage("dynamic", model, {"corpus": kept}, Place(place / "model", resume=True), settings)
+            settings = Dynamic.model_validate({**overrides["dynamic"], **row.dynamic})
+            carry_out_stage(
+                "dynamic", model, {"corpus": shared}, Place(place / "model", resume=True), settings
+            )
         model = str(place / "model")
         records.append(json.loads((place / "model" / "stage.json").read_text()))
     if row.contrast:
         made = place / "contrast"
         if not made.is_dir():
-            wanted = Contrast.model_validate({**given["contrast"], **NT_XENT})
-            files = {"pairs": kept / "pairs.jsonl", "corpus": kept}
+            wanted = Contrast.model_validate({**overrides["contrast"], **NT_XENT})
+            files = {"pairs": shared / "pairs.jsonl", "corpus": shared}
             carry_out_stage("contrast", model, files, Place(made, resume=True), wanted)
         model = str(made)
         records.append(json.loads((made / "stage.json").read_text()))
@@ -138,14 +140,14 @@ def table(results: Sequence[Mapping[str, Any]]) -> str:
     ]
     for key in dict.fromkeys((each["kind"], each["collection"], each["row"]) for each in results):
         rows = [each for each in results if (each["kind"], each["collection"], each["row"]) == key]
-        found, document, query = (
+        of_index, document, query = (
             statistics.fmean(each["measures"]["measured"][name] for each in rows)
             for name in (MEASURE, "nonzero_document", "nonzero_query")
         )
-        right, asked = (sum(each[name] for each in rows) for name in ("right", "asked"))
+        right, masked = (sum(each[name] for each in rows) for name in ("right", "asked"))
         seconds = statistics.fmean(sum(each["seconds"]) for each in rows)
         shares = [each["choosing"] for each in rows if each["choosing"] is not None]
-        cells = [*key, str(len(rows)), f"{found:.3f}", f"{right / max(1, asked):.1%}"]
+        cells = [*key, str(len(rows)), f"{of_index:.3f}", f"{right / max(1, masked):.1%}"]
         cells += [f"{document:.0f} / {query:.0f}", f"{seconds:.0f}"]
         cells.append(f"{statistics.fmean(shares):.1%}" if shares else "")
         lines.append(line(cells))
@@ -177,26 +179,26 @@ def main() -> None:
     parser.add_argument("--held", action="store_true", help="measure on queries set aside instead of test")
     parser.add_argument("--control", action="store_true", help=f"measure on {CONTROL} too")
     parser.add_argument("--work", type=Path, default=Path("runs/teaching"))
-    asked = parser.parse_args()
-    results = Results(f"masking{'-held' if asked.held else ''}")
+    arguments = parser.parse_args()
+    results = Results(f"masking{'-held' if arguments.held else ''}")
     given: dict[str, dict[str, Any]] = {"dynamic": {}, "contrast": {}}
-    for key, value in (each.split("=", 1) for each in asked.set):
+    for key, value in (each.split("=", 1) for each in arguments.set):
         stage, name = key.split(".", 1)
         given[stage][name] = json.loads(value)
-    also = {"control": read_collection(asked.data / CONTROL)} if asked.control else {}
-    for kind in asked.kinds:
-        folder = prepare(asked.collection, asked.data, kind, asked.terms, asked.work)
-        kept, extended = set_aside(folder), folder / kind / "extended"
-        aside = [document.full_text for document in read_documents(kept / "aside.jsonl")]
-        source, split = (folder, HELD) if asked.held else (asked.data / asked.collection, "test")
+    also = {"control": read_collection(arguments.data / CONTROL)} if arguments.control else {}
+    for kind in arguments.kinds:
+        folder = prepare(arguments.collection, arguments.data, kind, arguments.terms, arguments.work)
+        shared, extended = set_aside(folder), folder / kind / "extended"
+        aside = [document.full_text for document in read_documents(shared / "aside.jsonl")]
+        source, split = (folder, HELD) if arguments.held else (arguments.data / arguments.collection, "test")
         measured = {"measured": read_collection(source, split), **also}
-        for row, seed in ((row, seed) for seed in range(asked.seeds) for row in ROWS):
-            done = {"kind": kind, "collection": asked.collection, "row": row.name, "seed": seed}
-            if row.name not in asked.rows or results.holds(done):
+        for row, seed in ((row, seed) for seed in range(arguments.seeds) for row in ROWS):
+            done = {"kind": kind, "collection": arguments.collection, "row": row.name, "seed": seed}
+            if row.name not in arguments.rows or results.holds(done):
                 continue
             place = folder / kind / "masking" / f"seed-{seed}"
             seeded = {stage: {**settings, "seed": seed} for stage, settings in given.items()}
-            model, records = teach(row, kept, extended, place, seeded)
+            model, records = teach(row, shared, extended, place, seeded)
             right, masked = told_right(load_encoder(model), aside)
             results.add(
                 {

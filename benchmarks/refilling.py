@@ -47,9 +47,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--work", type=Path, default=Path("runs/refilling"))
-    asked = parser.parse_args()
-    asked.work.mkdir(parents=True, exist_ok=True)
-    collection = shortened(read_collection(asked.data / asked.collection), asked.documents)
+    arguments = parser.parse_args()
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    collection = shortened(read_collection(arguments.data / arguments.collection), arguments.documents)
     results = Results("refilling")
     if not results.holds({"way": "before"}):
         results.add(
@@ -57,15 +57,15 @@ def main() -> None:
         )
     for way, at_once in WAYS.items():
         triplets = contradicted(
-            way, asked.data / asked.collection, asked.sentences, asked.work, at_once=at_once
+            way, arguments.data / arguments.collection, arguments.sentences, arguments.work, at_once=at_once
         )
         if not results.holds({"way": way, "what": "written"}):
             results.add({"way": way, "what": "written", **told(triplets)})
-        for seed in range(asked.seeds):
+        for seed in range(arguments.seeds):
             if results.holds({"way": way, "seed": seed}):
                 continue
             place = Place(triplets.with_name(f"{triplets.stem}-{seed}"), resume=True)
-            settings = Triplets(steps=asked.steps, seed=seed)
+            settings = Triplets(steps=arguments.steps, seed=seed)
             carry_out_stage("triplets", MODEL, {"triplets": triplets}, place, settings)
             reached = evaluate_model(load_encoder(place.folder), collection).means()[MEASURE]
             results.add({"way": way, "seed": seed, MEASURE: reached})
@@ -118,9 +118,9 @@ def _replaced(triplet: Triplet) -> float:
     return statistics.fmean(len(chunk.split()) / words for chunk in triplet.replaced)
 
 
-def table(found: Sequence[dict[str, Any]]) -> str:
+def table(rows: Sequence[dict[str, Any]]) -> str:
     """A line for each way, as Markdown."""
-    before = next(each[MEASURE] for each in found if each["way"] == "before")
+    before = next(each[MEASURE] for each in rows if each["way"] == "before")
     heads = (
         "",
         "contradictions",
@@ -134,18 +134,18 @@ def table(found: Sequence[dict[str, Any]]) -> str:
     lines = [line(heads), "| --- |" + " ---: |" * (len(heads) - 1)]
     lines.append(line(["before", *[""] * 6, f"{before:.3f}"]))
     for way in WAYS:
-        told = next(each for each in found if each["way"] == way and each.get("what") == "written")
-        reached = [each[MEASURE] for each in found if each["way"] == way and "seed" in each]
+        row = next(each for each in rows if each["way"] == way and each.get("what") == "written")
+        reached = [each[MEASURE] for each in rows if each["way"] == way and "seed" in each]
         lines.append(
             line(
                 [
                     way,
-                    f"{told['contradictions']:,}",
-                    f"{told['anchors']:,} of {told['anchors'] + told['without_contradictions']:,}",
-                    f"{told['unchanged']:,}",
-                    f"{told['replaced']:.0%}",
-                    f"{told['cosine']:.2f}",
-                    f"{told['nearly_the_same']:.0%}",
+                    f"{row['contradictions']:,}",
+                    f"{row['anchors']:,} of {row['anchors'] + row['without_contradictions']:,}",
+                    f"{row['unchanged']:,}",
+                    f"{row['replaced']:.0%}",
+                    f"{row['cosine']:.2f}",
+                    f"{row['nearly_the_same']:.0%}",
                     ", ".join(f"{each:.3f}" for each in reached),
                 ]
             )

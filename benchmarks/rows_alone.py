@@ -66,9 +66,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--taught", nargs="+", choices=[*TAUGHT, ON_STATES], default=list(TAUGHT))
     parser.add_argument("--name", default="rows_alone")
-    given = parser.parse_args()
-    results = Results(given.name)
-    for cell in itertools.product(given.corpora, given.models, given.seeds, given.taught):
+    arguments = parser.parse_args()
+    results = Results(arguments.name)
+    for cell in itertools.product(arguments.corpora, arguments.models, arguments.seeds, arguments.taught):
         entry = dict(zip(("corpus", "model", "seed", "taught"), cell, strict=True))
         if not results.holds(entry):
             results.add(entry | one(**entry))
@@ -76,18 +76,18 @@ def main() -> None:
     results.conclude(table(results.found))
 
 
-def one(corpus: str, model: str, seed: int, taught: str) -> dict[str, Any]:
+def one(corpus: str, model: str, seed: int, training: str) -> dict[str, Any]:
     """The figures of one model that was taught, and the processor seconds that its examples took."""
     with tempfile.TemporaryDirectory() as work:
         place = Path(work)
-        if taught == ON_STATES:
-            taught = "rows alone"
+        if training == ON_STATES:
+            training = "rows alone"
             of_states(model).save(place / "states")
             model = str(place / "states")
         whole = with_other_queries(DEVELOPMENT / corpus, place / "corpus")
         carry_out_stage("extend", model, {"terms": f"{whole}/terms.json"}, Place(place / "extended"))
         started = time.process_time()
-        settings = settings_for("dictionary", overrides={"seed": seed, **TAUGHT[taught]})
+        settings = settings_for("dictionary", overrides={"seed": seed, **TAUGHT[training]})
         named = {"corpus": whole, "dictionary": f"{whole}/dictionary.jsonl"}
         carry_out_stage("dictionary", str(place / "extended"), named, Place(place / "taught"), settings)
         seconds = round(time.process_time() - started)
@@ -120,7 +120,7 @@ def measured(encoder: SparseEncoder, collection: Collection) -> dict[str, float]
     one.
     """
     vectors = encode(encoder, [each.full_text for each in collection.documents], "document")
-    found = evaluate_vectors(
+    result = evaluate_vectors(
         encode(encoder, [each.text for each in collection.queries], "query"), vectors, collection
     )
     logits = {
@@ -131,7 +131,7 @@ def measured(encoder: SparseEncoder, collection: Collection) -> dict[str, float]
     logits["questions"] = logits_of(
         encoder, [question.text for question in general_measure().questions][:ASKED]
     )
-    figures = {kind: found.means(kind)["ndcg@10"] for kind in ("semantic", "control")}
+    figures = {kind: result.means(kind)["ndcg@10"] for kind in ("semantic", "control")}
     for kind in ("control", "background", "questions"):
         figures[f"area_{kind}"] = area(logits["semantic"].max(axis=1), logits[kind].max(axis=1))
     hidden = [each.query_id for each in collection.queries if each.kind == "semantic"]
@@ -168,11 +168,11 @@ def right_first(encoder: SparseEncoder, names: Sequence[str], logits: NDArray[np
     )
 
 
-def table(found: Sequence[Mapping[str, Any]]) -> str:
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Means over the seeds, with the spread."""
     lines = [line(["corpus", "model", "learns", *COLUMNS, "seconds"]), "| --- | --- | --- |" + " ---: |" * 8]
-    for key in dict.fromkeys((each["corpus"], each["model"], each["taught"]) for each in found):
-        own = [each for each in found if (each["corpus"], each["model"], each["taught"]) == key]
+    for key in dict.fromkeys((each["corpus"], each["model"], each["taught"]) for each in rows):
+        own = [each for each in rows if (each["corpus"], each["model"], each["taught"]) == key]
         cells = [spread([each[column] for each in own]) for column in COLUMNS]
         seconds = f"{statistics.fmean(each['seconds'] for each in own):.0f}"
         lines.append(line([key[0], Path(key[1]).name, key[2], *cells, seconds]))

@@ -52,10 +52,10 @@ def scipy_search(columns: csr_matrix) -> Callable[[csr_matrix], np.ndarray]:
 
 def agree(searcher: Searcher, documents: csr_matrix, queries: csr_matrix) -> bool:
     """Whether all rankings are those of a whole sort of float64 scores, ties in document order."""
-    for row, (found, _) in enumerate(searcher.top_k(queries, K)):
+    for row, (ranking, _) in enumerate(searcher.top_k(queries, K)):
         scores = (documents.astype(np.float64) @ queries[row].T.astype(np.float64)).toarray().ravel()
         expected = np.argsort(-scores.astype(np.float32), kind="stable")[:K]
-        if not np.array_equal(found, expected[scores[expected] > 0]):
+        if not np.array_equal(ranking, expected[scores[expected] > 0]):
             return False
     return True
 

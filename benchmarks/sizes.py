@@ -143,8 +143,8 @@ def tabulated(rows: Sequence[Row]) -> str:
     for row in rows:
         cells = [str(row["work"])]
         for key, scale, digits in kinds:
-            found: Any = row.get(key, {})
-            values = found if isinstance(found, dict) else {step.OURS: found}
+            cell: Any = row.get(key, {})
+            values = cell if isinstance(cell, dict) else {step.OURS: cell}
             cells.append(", ".join(f"{name} {scale * value:,.{digits}f}" for name, value in values.items()))
         lines.append(line(cells))
     return "\n".join(lines) + "\n"
@@ -168,23 +168,23 @@ def main() -> None:
     parser.add_argument("--model", nargs="*", default=[], help="models that exist, in place of random ones")
     parser.add_argument("--part", choices=PARTS, action="append", help="by default all")
     parser.add_argument("--name", default="sizes", help="of the result files")
-    given = parser.parse_args()
-    torch.set_num_threads(given.threads)
-    path = RESULTS / f"{given.name}.json"
-    found = json.loads(path.read_text())["rows"] if path.is_file() else {}
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    path = RESULTS / f"{arguments.name}.json"
+    rows = json.loads(path.read_text())["rows"] if path.is_file() else {}
     with tempfile.TemporaryDirectory() as folder:
-        if given.model:
-            models = {Path(model).name: model for model in given.model}
+        if arguments.model:
+            models = {Path(model).name: model for model in arguments.model}
             shapes = {name: shape_of(model) for name, model in models.items()}
         else:
-            shapes = {size: SHAPES[size] for size in given.size or SHAPES}
-            models = {size: str(make(size, given.data, Path(folder))) for size in shapes}
-        run = Run(given.data, given.turns, given.clock, models, shapes, Path(folder))
+            shapes = {size: SHAPES[size] for size in arguments.size or SHAPES}
+            models = {size: str(make(size, arguments.data, Path(folder))) for size in shapes}
+        run = Run(arguments.data, arguments.turns, arguments.clock, models, shapes, Path(folder))
         for size in shapes:
-            for part in given.part or PARTS:
-                found[f"{size}, {part}"] = PARTS[part](size, run)
-                write_json(path, {"machine": machine(given.clock), "rows": found})
-    table = tabulated(list(found.values()))
+            for part in arguments.part or PARTS:
+                rows[f"{size}, {part}"] = PARTS[part](size, run)
+                write_json(path, {"machine": machine(arguments.clock), "rows": rows})
+    table = tabulated(list(rows.values()))
     path.with_suffix(".md").write_text(table)
     print(table)
 

@@ -60,17 +60,17 @@ def main() -> None:
         "--runs", type=Path, help="folder that keeps the models, and from which whole runs are taken"
     )
     parser.add_argument("--name", help="of the results; by default stages, or development")
-    given = parser.parse_args()
-    results = Results(given.name or ("development" if given.development else "stages"))
+    arguments = parser.parse_args()
+    results = Results(arguments.name or ("development" if arguments.development else "stages"))
     folders = sorted(str(path.parent) for path in DEVELOPMENT.glob("*/queries.jsonl"))
-    corpora = folders if given.development else given.corpora
-    general = GeneralQuestions(given.data / CONTROL)
-    for seed, corpus in itertools.product(given.seeds, corpora):
-        asked = Asked(corpus, given.model, seed, given.preset)
-        if results.holds(asked.named):
+    corpora = folders if arguments.development else arguments.corpora
+    general = GeneralQuestions(arguments.data / CONTROL)
+    for seed, corpus in itertools.product(arguments.seeds, corpora):
+        case = Asked(corpus, arguments.model, seed, arguments.preset)
+        if results.holds(case.named):
             continue
         with tempfile.TemporaryDirectory() as folder:
-            for row in one(asked, given.runs or Path(folder), general, alone=given.alone):
+            for row in one(case, arguments.runs or Path(folder), general, alone=arguments.alone):
                 results.add(row)
     results.conclude(table(results.found))
 
@@ -89,16 +89,16 @@ class Asked(NamedTuple):
         return {**self._asdict(), "corpus": Path(self.corpus).name, "model": Path(self.model).name}
 
 
-def one(asked: Asked, runs: Path, general: "GeneralQuestions", *, alone: bool = False) -> list[Row]:
+def one(case: Asked, runs: Path, general: "GeneralQuestions", *, alone: bool = False) -> list[Row]:
     """All stages on one corpus with one seed: what the base model reaches, and the model after each stage."""
-    name = asked.named["corpus"]
-    whole = with_other_queries(Path(asked.corpus), runs / "queries" / name)
-    plan = make_plan(whole, model=asked.model, preset=asked.preset, overrides={"seed": asked.seed})
-    place = Place(runs / f"{name}-{asked.seed}", resume=True)
+    name = case.named["corpus"]
+    whole = with_other_queries(Path(case.corpus), runs / "queries" / name)
+    plan = make_plan(whole, model=case.model, preset=case.preset, overrides={"seed": case.seed})
+    place = Place(runs / f"{name}-{case.seed}", resume=True)
     columns = run_demo(plan, place, alone=alone).report["demo"]["columns"]
     rows = []
     for column in columns:
-        row = {**asked.named, "stage": column["name"]}
+        row = {**case.named, "stage": column["name"]}
         row |= figures(column)
         if column in (columns[0], columns[-1]):
             model = plan.model if column["name"] == BASE else str(place.folder / column["model"])
@@ -124,13 +124,13 @@ class GeneralQuestions:
 
 def figures(column: Mapping[str, Any]) -> dict[str, float]:
     """What the benchmark keeps of a column of the demo."""
-    kept = column["general"]
+    retention = column["general"]
     return {
         **{kind: column[MEASURE]["test"][kind] for kind in KINDS},
-        **{f"{kind}, {MIXED}": kept[f"{kind}, {MIXED}"][MEASURE] for kind in KINDS},
-        "two words": kept["known items"]["mrr@10"],
-        "general": kept["general"][MEASURE],
-        "general active": kept["general"]["false_activations"],
+        **{f"{kind}, {MIXED}": retention[f"{kind}, {MIXED}"][MEASURE] for kind in KINDS},
+        "two words": retention["known items"]["mrr@10"],
+        "general": retention["general"][MEASURE],
+        "general active": retention["general"]["false_activations"],
         "control_active": column["control_active"],
         "background_active": column["general"]["background texts"]["false_activations"],
         "hard_queries_on_top": sum(query["all_on_top"] for query in column["hard_queries"].values()),
@@ -139,14 +139,14 @@ def figures(column: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
-def with_other_queries(given: Path, folder: Path) -> str:
+def with_other_queries(queries_file: Path, folder: Path) -> str:
     """A corpus as it is; or, for a folder of queries alone, the bundled one of its name with these to measure by."""
-    if not (given / "queries.jsonl").is_file() or (given / "corpus.jsonl").is_file():
-        return str(given)
-    shutil.copytree(bundled(given.name), folder, dirs_exist_ok=True)  # each seed writes it anew
-    shutil.copy(given / "qrels" / "test.tsv", folder / "qrels")
+    if not (queries_file / "queries.jsonl").is_file() or (queries_file / "corpus.jsonl").is_file():
+        return str(queries_file)
+    shutil.copytree(bundled(queries_file.name), folder, dirs_exist_ok=True)  # each seed writes it anew
+    shutil.copy(queries_file / "qrels" / "test.tsv", folder / "qrels")
     with (folder / "queries.jsonl").open("a", encoding="utf-8") as queries:
-        queries.write((given / "queries.jsonl").read_text(encoding="utf-8"))
+        queries.write((queries_file / "queries.jsonl").read_text(encoding="utf-8"))
     return str(folder)
 
 
@@ -162,11 +162,11 @@ def table(rows: Sequence[Row]) -> str:
         own = [row for row in rows if tuple(row[each] for each in kinds) == kind]
         name = corpus if preset == "default" else f"{corpus}, {preset}"
         last = own[-1]["stage"]
-        for stage, said in ((BASE, "before"), (ALONE, "fine-tuned alone"), (last, "after")):
+        for stage, label in ((BASE, "before"), (ALONE, "fine-tuned alone"), (last, "after")):
             shown = [row for row in own if row["stage"] == stage]
             if shown:
                 cells = (_cell([row.get(key) for row in shown], digits) for key, (_, digits) in SHOWN.items())
-                lines.append(line([name, model, str(len(shown)), said, *cells]))
+                lines.append(line([name, model, str(len(shown)), label, *cells]))
     return "\n".join(lines) + "\n"
 
 

@@ -30,11 +30,11 @@ def main() -> None:
     parser.add_argument("--model", default="splade-tiny")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--folder", type=Path, help="to work in; by default a temporary one")
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-        figures = measure(Path(folder), given.documents, given.model, given.threads)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+        figures = measure(Path(folder), arguments.documents, arguments.model, arguments.threads)
     RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"streaming-{given.documents}.json"
+    path = RESULTS / f"streaming-{arguments.documents}.json"
     path.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
     print(f"wrote {path}")
 
@@ -67,9 +67,9 @@ def apart(work: Callable[..., Iterator[None]], arguments: tuple[Any, ...], threa
     process = context.Process(target=_told, args=(theirs, work, arguments, threads))
     process.start()
     theirs.close()
-    found: dict[str, float] = ours.recv()
+    figures: dict[str, float] = ours.recv()
     process.join()
-    return found
+    return figures
 
 
 def _told(pipe: Any, work: Callable[..., Iterator[None]], arguments: tuple[Any, ...], threads: int) -> None:  # noqa: ANN401

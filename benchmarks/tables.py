@@ -31,9 +31,9 @@ class Results:
         self.path = folder / f"{name}.json"
         self.found: list[dict[str, Any]] = json.loads(self.path.read_text()) if self.path.is_file() else []
 
-    def holds(self, asked: Mapping[str, Any]) -> bool:
+    def holds(self, words: Mapping[str, Any]) -> bool:
         """Whether an entry says all of this."""
-        return any(asked.items() <= each.items() for each in self.found)
+        return any(words.items() <= each.items() for each in self.found)
 
     def add(self, entry: dict[str, Any]) -> None:
         """Keep it at once."""

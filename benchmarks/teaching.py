@@ -111,7 +111,7 @@ PUBLISHED = (  # what is said, which row is better, and than which
 
 
 def prepare(
-    collection: str, data: Path, kind: str, terms: int, work: Path, asked: Iterable[Words] = ("wordpiece",)
+    collection: str, data: Path, kind: str, terms: int, work: Path, kinds: Iterable[Words] = ("wordpiece",)
 ) -> Path:
     """Queries, pairs, terms and the extended models of one collection; what is there already stays."""
     folder = work / collection
@@ -120,46 +120,49 @@ def prepare(
         collected = make_queries(documents, QUERIES, place=collection)
         write_collection(folder, collected)
         dense = DenseEncoder(cache=work / "kept")
-        held = dense.encode([document.full_text for document in collected.documents]).T
-        found = consistent(
-            collected.of(TRAIN), collected.documents, lambda asked: dense.encode(asked) @ held, DEPTH
+        document_vectors = dense.encode([document.full_text for document in collected.documents]).T
+        pairs = consistent(
+            collected.of(TRAIN),
+            collected.documents,
+            lambda texts: dense.encode(texts) @ document_vectors,
+            DEPTH,
         )
-        write_pairs(folder / "pairs.jsonl", found)
+        write_pairs(folder / "pairs.jsonl", pairs)
     model = MODELS[kind]
-    for words in asked:
+    for words in kinds:
         place = PLACES[words]
         if place is None or (folder / kind / place).is_dir():
             continue
         tokenizer, texts = tokenizer_of(model), read_documents(data / collection)
         if words == "mined":
-            found_terms, _ = paying(mine_terms(texts, tokenizer))
+            paying_terms, _ = paying(mine_terms(texts, tokenizer))
         else:
-            found_terms = trained_vocabulary(texts, tokenizer, top=terms)
+            paying_terms = trained_vocabulary(texts, tokenizer, top=terms)
         (folder / kind).mkdir(exist_ok=True)
-        write_terms(folder / kind / f"{place}.json", found_terms)
+        write_terms(folder / kind / f"{place}.json", paying_terms)
         carry_out_stage(
             "extend", model, {"terms": folder / kind / f"{place}.json"}, Place(folder / kind / place)
         )
     return folder
 
 
-def teach(row: Row, folder: Path, kind: str, seed: int, given: Given) -> tuple[str, float]:
+def teach(row: Row, folder: Path, kind: str, seed: int, settings: Given) -> tuple[str, float]:
     """The model of one row and the seconds that its stages took; rows that begin alike share models."""
     begun = PLACES[row.words]
     place = folder / kind / f"seed-{seed}{'' if row.words == 'wordpiece' else f'-{row.words}'}"
     model, seconds = MODELS[kind] if begun is None else str(folder / kind / begun), 0.0
-    for taught in row.stages:
-        place = place / taught.name
+    for stage in row.stages:
+        place = place / stage.name
         made = place / "model"
         if not made.is_dir():
-            known = settings_for(taught.stage).model_dump().keys()
-            differs = {key: value for key, value in given.items() if key in known} | {**taught.differs}
+            known = settings_for(stage.stage).model_dump().keys()
+            differs = {key: value for key, value in settings.items() if key in known} | {**stage.differs}
             if kind == "dense" and "token_scales" in differs:
                 differs["token_scales"] = "idf"  # which a dense encoder doesn't learn
             plan = make_plan(
-                str(folder), model=model, stages=[taught.stage], overrides=differs | {"seed": seed}
+                str(folder), model=model, stages=[stage.stage], overrides=differs | {"seed": seed}
             )
-            run_stage(taught.stage, plan, model, made, NoListener())
+            run_stage(stage.stage, plan, model, made, NoListener())
         seconds += float(json.loads((made / "stage.json").read_text())["seconds"])
         model = str(made)
     return model, seconds
@@ -171,11 +174,11 @@ def measure(model: str, kind: str, collections: Mapping[str, Collection]) -> dic
         encoder = load_encoder(model)
         return {name: evaluate_model(encoder, each).means() for name, each in collections.items()}
     dense = DenseEncoder(model, rough=True)
-    found: dict[str, dict[str, float]] = {}
+    figures: dict[str, dict[str, float]] = {}
     for name, each in collections.items():
         texts = [query.text for query in each.queries], [document.full_text for document in each.documents]
-        found[name] = evaluate_dense(dense.encode(texts[0]), dense.encode(texts[1]), each).means()
-    return found
+        figures[name] = evaluate_dense(dense.encode(texts[0]), dense.encode(texts[1]), each).means()
+    return figures
 
 
 # -- the table ------------------------------------------------------------------------------------
@@ -208,8 +211,8 @@ def table(results: Sequence[Mapping[str, Any]]) -> str:
 def _line(
     kind: str, collection: str, name: str, rows: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]]
 ) -> str:
-    found = scores(rows, kind, collection, name)
-    mean = statistics.fmean(found)
+    values = scores(rows, kind, collection, name)
+    mean = statistics.fmean(values)
     base = next(each for each in own if each["row"] == "base")
     gain = 100 * (mean - base["measures"]["measured"][MEASURE])
     sizes = [
@@ -222,7 +225,7 @@ def _line(
         control = f"{100 * (statistics.fmean(after) - base['measures']['control'][MEASURE]):+.1f}"
         control += f" ({len(after)} of {len(rows)})" if len(after) < len(rows) else ""
     seconds = statistics.fmean(each["seconds"] for each in rows)
-    cells = [kind, collection, name, str(len(rows)), spread(found), f"{gain:+.1f}"]
+    cells = [kind, collection, name, str(len(rows)), spread(values), f"{gain:+.1f}"]
     cells += [f"{sizes[0]:.0f} / {sizes[1]:.0f}", control, f"{seconds:.0f}"]
     return line(cells)
 
@@ -235,7 +238,7 @@ def orderings(results: Sequence[Mapping[str, Any]]) -> str:
         f"| published | {' | '.join(f'{kind}, {collection}' for kind, collection in places)} |",
         f"|---|{'---|' * len(places)}",
     ]
-    for said, better, worse in PUBLISHED:
+    for label, better, worse in PUBLISHED:
         cells = []
         for place in places:
             pair = [scores(results, *place, row) for row in (better, worse)]
@@ -245,7 +248,7 @@ def orderings(results: Sequence[Mapping[str, Any]]) -> str:
             seeds = [len(each) for each, row in zip(pair, (better, worse), strict=True) if row in trained]
             first, second = (statistics.fmean(each[: min(seeds, default=None)]) for each in pair)
             cells.append(f"{'yes' if first > second else 'no'}: {first:.3f}, {second:.3f}")
-        lines.append(line([said, *cells]))
+        lines.append(line([label, *cells]))
     return "\n".join(lines) + "\n"
 
 
@@ -270,29 +273,29 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--work", type=Path, default=Path("runs/teaching"))
     parser.add_argument("--name", default="teaching", help="of the result files, with -held behind it")
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
-    results = Results(f"{asked.name}{'-held' if asked.held else ''}")
-    given = {"device": asked.device} | ({} if asked.steps is None else {"steps": asked.steps})
-    given |= {key: json.loads(value) for key, value in (each.split("=", 1) for each in asked.set)}
-    also = {"control": read_collection(asked.data / CONTROL)} if asked.control else {}
-    for collection in asked.collections:
-        for kind in asked.kinds:
-            words = {row.words for row, _ in _wanted(asked.rows, asked.seeds)}
-            folder = prepare(collection, asked.data, kind, asked.terms, asked.work, sorted(words))
-            source, split = (folder, HELD) if asked.held else (asked.data / collection, "test")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    results = Results(f"{arguments.name}{'-held' if arguments.held else ''}")
+    settings = {"device": arguments.device} | ({} if arguments.steps is None else {"steps": arguments.steps})
+    settings |= {key: json.loads(value) for key, value in (each.split("=", 1) for each in arguments.set)}
+    also = {"control": read_collection(arguments.data / CONTROL)} if arguments.control else {}
+    for collection in arguments.collections:
+        for kind in arguments.kinds:
+            words = {row.words for row, _ in _wanted(arguments.rows, arguments.seeds)}
+            folder = prepare(collection, arguments.data, kind, arguments.terms, arguments.work, sorted(words))
+            source, split = (folder, HELD) if arguments.held else (arguments.data / collection, "test")
             measured = {"measured": read_collection(source, split), **also}
-            for row, seed in _wanted(asked.rows, asked.seeds):
+            for row, seed in _wanted(arguments.rows, arguments.seeds):
                 done = {"kind": kind, "collection": collection, "row": row.name, "seed": seed}
                 if results.holds(done):
                     continue
                 started = time.monotonic()
                 untaught = row.name == "base"
-                model, seconds = (MODELS[kind], 0.0) if untaught else teach(row, folder, kind, seed, given)
-                found = measure(model, kind, measured)
-                results.add({**done, "settings": given, "seconds": seconds, "measures": found})
-                told = f"{kind} {collection} {row.name} {seed}: {found['measured'][MEASURE]:.3f}"
-                print(f"{told}, {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+                model, seconds = (MODELS[kind], 0.0) if untaught else teach(row, folder, kind, seed, settings)
+                figures = measure(model, kind, measured)
+                results.add({**done, "settings": settings, "seconds": seconds, "measures": figures})
+                message = f"{kind} {collection} {row.name} {seed}: {figures['measured'][MEASURE]:.3f}"
+                print(f"{message}, {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
     results.conclude(f"{table(results.found)}\n{orderings(results.found)}")
 
 

@@ -42,14 +42,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--collections", nargs="*", default=list(COLLECTIONS))
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     path = RESULTS / "weighing.json"
-    found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    for name in given.collections:
-        if name not in found:
-            found[name] = measured(given.data / name)
-            path.write_text(json.dumps(found) + "\n", encoding="utf-8")
-    text = tables(found)
+    rows = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    for name in arguments.collections:
+        if name not in rows:
+            rows[name] = measured(arguments.data / name)
+            path.write_text(json.dumps(rows) + "\n", encoding="utf-8")
+    text = tables(rows)
     path.with_suffix(".md").write_text(text, encoding="utf-8")
     print(text)
 
@@ -59,9 +59,9 @@ def measured(folder: Path) -> dict[str, Curve]:
     encoder = SparseEncoder.load(BASE_MODEL)
     collection = read_collection(folder)
     vectors = encode(encoder, [each.full_text for each in collection.documents], "document")
-    asked = encode(encoder, [query.text for query in collection.queries], "query")
+    queries = encode(encoder, [query.text for query in collection.queries], "query")
     idf = sqrt_idf(vectors[rows_for_idf(vectors.shape[0])]) ** 2
-    curves = {"real": curve(asked, vectors, idf, collection, "ndcg@10")}
+    curves = {"real": curve(queries, vectors, idf, collection, "ndcg@10")}
     some = slice(None, None, max(1, -(-len(collection.documents) // EVIDENCE)))
     documents = collection.documents[some]
     curves |= synthetic(encoder, documents, vectors[some], idf)
@@ -73,8 +73,8 @@ def curve(
     queries: csr_matrix, documents: csr_matrix, idf: TokenScales, of: Collection, measure: str
 ) -> Curve:
     """A measure at each power; idf: (V)."""
-    found = (evaluate_vectors(scaled(queries, np.power(idf, power)), documents, of, 100) for power in POWERS)
-    return [round(float(result.values[measure].mean()), 5) for result in found]
+    results = (evaluate_vectors(scaled(queries, np.power(idf, power)), documents, of, 100) for power in POWERS)
+    return [round(float(result.values[measure].mean()), 5) for result in results]
 
 
 def synthetic(
@@ -82,10 +82,10 @@ def synthetic(
 ) -> dict[str, Curve]:
     """Agreement with other rankers, and rank of the source, by kind of synthetic query."""
     collected = make_queries(documents, QuerySettings(count=1))
-    held = collected.of(HELD)
+    held_out = collected.of(HELD)
     teacher = make_teacher(encoder, collected.documents).others
     settings = CandidateSettings(count=21, depth=10, from_teacher=10, from_student=10)
-    gathered = gather(held, collected.documents, teacher, settings)
+    gathered = gather(held_out, collected.documents, teacher, settings)
     texts = {each.document_id: each for each in collected.documents}
     agreed = held_out_collection(texts, gathered.candidates)
     cut = [row for row, each in enumerate(collected.documents) if each != documents[row]]
@@ -95,20 +95,20 @@ def synthetic(
     rows = {each.document_id: row for row, each in enumerate(collected.documents)}
     of_pool = vectors[[rows[each.document_id] for each in agreed.documents]]
     curves: dict[str, Curve] = {}
-    for kind in sorted({query.kind for query in held}):
-        some = {query.query_id for query in held if query.kind == kind}
+    for kind in sorted({query.kind for query in held_out}):
+        some = {query.query_id for query in held_out if query.kind == kind}
         part = [query for query in agreed.queries if query.query_id in some]
         if part:
             chosen = Collection(agreed.documents, tuple(part), agreed.judgements)
-            asked = encode(encoder, [query.text for query in part], "query")
-            curves[f"{kind}: agreement"] = curve(asked, of_pool, idf, chosen, "ndcg@10")
-        own = [query for query in held if query.kind == kind]
+            queries = encode(encoder, [query.text for query in part], "query")
+            curves[f"{kind}: agreement"] = curve(queries, of_pool, idf, chosen, "ndcg@10")
+        own = [query for query in held_out if query.kind == kind]
         judged = {query.query_id: {query.document_id: 1} for query in own}
         sources = Collection(
             tuple(collected.documents), tuple(Query(each.query_id, each.text) for each in own), judged
         )
-        asked = encode(encoder, [query.text for query in own], "query")
-        curves[f"{kind}: source"] = curve(asked, vectors, idf, sources, "mrr@10")
+        queries = encode(encoder, [query.text for query in own], "query")
+        curves[f"{kind}: source"] = curve(queries, vectors, idf, sources, "mrr@10")
     return curves
 
 
@@ -121,9 +121,9 @@ def known(
     curves = {}
     for kind in sorted({query.kind for query in items.queries}):
         part = tuple(query for query in items.queries if query.kind == kind)
-        asked = encode(encoder, [query.text for query in part], "query")
+        queries = encode(encoder, [query.text for query in part], "query")
         curves[kind] = curve(
-            asked, vectors, idf, Collection(items.documents, part, items.judgements), "mrr@10"
+            queries, vectors, idf, Collection(items.documents, part, items.judgements), "mrr@10"
         )
     return curves
 
@@ -131,24 +131,22 @@ def known(
 # -- the tables -----------------------------------------------------------------------------------
 
 
-def tables(found: Mapping[str, Mapping[str, Curve]]) -> str:
+def tables(rows: Mapping[str, Mapping[str, Curve]]) -> str:
     """What each piece of evidence says of idf; what is gained by choosing with it, in sample and left out."""
-    names = list(found)
-    kinds = list(dict.fromkeys(kind for curves in found.values() for kind in curves))
+    names = list(rows)
+    kinds = list(dict.fromkeys(kind for curves in rows.values() for kind in curves))
     head = ["points of idf^1/2", *names]
     lines = [line(head), "| --- |" + " ---: |" * len(names)]
     for kind in kinds:
         cells = [
-            f"{100 * (found[n][kind][2] - found[n][kind][0]):+.1f}" if kind in found[n] else "" for n in names
+            f"{100 * (rows[n][kind][2] - rows[n][kind][0]):+.1f}" if kind in rows[n] else "" for n in names
         ]
         lines.append(line([kind, *cells]))
     lines += ["", line(["chosen by", *names, "mean"]), "| --- |" + " ---: |" * (len(names) + 1)]
-    for said, powers in choices(found, kinds).items():
-        gains = [
-            100 * (found[n]["real"][p] - found[n]["real"][0]) for n, p in zip(names, powers, strict=True)
-        ]
+    for label, powers in choices(rows, kinds).items():
+        gains = [100 * (rows[n]["real"][p] - rows[n]["real"][0]) for n, p in zip(names, powers, strict=True)]
         cells = [f"{POWERS[p]:g}: {gain:+.1f}" for p, gain in zip(powers, gains, strict=True)]
-        lines.append(line([said, *cells, f"{np.mean(gains):+.1f}"]))
+        lines.append(line([label, *cells, f"{np.mean(gains):+.1f}"]))
     return "\n".join(lines) + "\n"
 
 
@@ -157,10 +155,10 @@ def _points(curves: Mapping[str, Curve], kind: str) -> str:
     return f"{100 * (curves[kind][2] - curves[kind][0]):+.1f}" if kind in curves else ""
 
 
-def choices(found: Mapping[str, Mapping[str, Curve]], kinds: Sequence[str]) -> dict[str, list[int]]:
+def choices(rows: Mapping[str, Mapping[str, Curve]], kinds: Sequence[str]) -> dict[str, list[int]]:
     """The place of the power that each way of choosing takes on each collection."""
-    names = list(found)
-    real = {name: np.array(found[name]["real"]) for name in names}
+    names = list(rows)
+    real = {name: np.array(rows[name]["real"]) for name in names}
     ways = {
         "its own test queries (the most there is)": [int(real[name].argmax()) for name in names],
         "all collections together (in sample)": [int(np.sum([*real.values()], axis=0).argmax())] * len(names),
@@ -169,8 +167,8 @@ def choices(found: Mapping[str, Mapping[str, Curve]], kinds: Sequence[str]) -> d
         ],
     }
     for kind in kinds:
-        if kind != "real" and all(kind in found[name] for name in names):
-            ways[kind] = [int(np.argmax(found[name][kind])) for name in names]
+        if kind != "real" and all(kind in rows[name] for name in names):
+            ways[kind] = [int(np.argmax(rows[name][kind])) for name in names]
     return ways
 
 

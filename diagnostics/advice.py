@@ -153,20 +153,20 @@ class _Commands:
     def define(self, model: str, why: str) -> Advice:
         """How to teach definitions, or that there are none."""
         if self.places.dictionary:
-            given = {"model": model, "glossary": self.places.dictionary}
-            return Advice(why, self._line("dictionary", given, "defined"))
+            options = {"model": model, "glossary": self.places.dictionary}
+            return Advice(why, self._line("dictionary", options, "defined"))
         return Advice(
             f"{why}. It needs a glossary, such as a CSV file with the columns term and definition", HELP
         )
 
     def judge(self, model: str, why: str) -> Advice:
         """How to teach by scored documents, or to have queries made up and scored."""
-        given = {"model": model, "corpus": self.places.corpus}
+        options = {"model": model, "corpus": self.places.corpus}
         if self.places.candidates:
             return Advice(
-                why, self._line("distill", {**given, "candidates": self.places.candidates}, "taught")
+                why, self._line("distill", {**options, "candidates": self.places.candidates}, "taught")
             )
-        if not all(given.values()):
+        if not all(options.values()):
             return Advice(why)
         line = _line("adapt", self.places.corpus, "--model", model, "-o", self.out("adapted"))
         return Advice(f"{why}; adapt makes up queries and has them judged", line)
@@ -182,13 +182,13 @@ class _Commands:
         return self._line("explain", {"model": self.places.model, "corpus": self.places.corpus}, "", query)
 
     def export(self) -> str:
-        given = {"model": self.places.model, "corpus": self.places.corpus}
-        return self._line("export", given, "vectors", "anserini")
+        options = {"model": self.places.model, "corpus": self.places.corpus}
+        return self._line("export", options, "vectors", "anserini")
 
-    def _line(self, command: str, given: Mapping[str, str], out: str, *first: str) -> str:
-        if not all(given.values()):
+    def _line(self, command: str, values: Mapping[str, str], out: str, *first: str) -> str:
+        if not all(values.values()):
             return ""
-        options = [word for key, value in given.items() for word in (f"--{key}", value)]
+        options = [word for key, value in values.items() for word in (f"--{key}", value)]
         return _line(command, *first, *options, *(["-o", self.out(out)] if out else []))
 
 

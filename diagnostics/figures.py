@@ -65,10 +65,11 @@ class Usage:
 
 def measure_usage(model: SparseEncoder, texts: Sequence[str], vectors: csr_matrix) -> Usage:
     """How the new tokens of a model are used over texts and their vectors (texts, V)."""
-    said = _said(model, texts)
+    rows_of = _said(model, texts)
     columns = vectors.tocsc()
     tokens = tuple(
-        _token_usage(token.token_id, token.token, token.category, said, columns) for token in model.new_tokens
+        _token_usage(token.token_id, token.token, token.category, rows_of, columns)
+        for token in model.new_tokens
     )
     return Usage(
         documents=len(texts),
@@ -86,19 +87,19 @@ def measure_usage(model: SparseEncoder, texts: Sequence[str], vectors: csr_matri
 def _said(model: SparseEncoder, texts: Sequence[str]) -> dict[int, list[int]]:
     """New token id -> the texts that hold it."""
     wanted = {token.token_id for token in model.new_tokens}
-    said: dict[int, list[int]] = {token_id: [] for token_id in wanted}
+    rows_of: dict[int, list[int]] = {token_id: [] for token_id in wanted}
     for row, token_ids in enumerate(model.tokenize(texts)):
         for token_id in wanted.intersection(token_ids):
-            said[token_id].append(row)
-    return said
+            rows_of[token_id].append(row)
+    return rows_of
 
 
 def _token_usage(
-    token_id: int, token: str, category: str, said: dict[int, list[int]], columns: csr_matrix
+    token_id: int, token: str, category: str, rows_of: dict[int, list[int]], columns: csr_matrix
 ) -> TokenUsage:
     weights = columns[:, [token_id]].toarray()[:, 0]
     holds = np.zeros(len(weights), dtype=bool)
-    holds[said[token_id]] = True
+    holds[rows_of[token_id]] = True
     with_token = weights[holds]
     return TokenUsage(
         token_id=token_id,

@@ -84,7 +84,7 @@ class Health(Result):
     def findings(self) -> list[str]:
         """What is wrong with the model, a sentence each; empty where nothing is."""
         ill = None if self.head is None else sickness(self.head)
-        found = [] if ill is None else [ill]
+        findings = [] if ill is None else [ill]
         dead = [token.token for token in self.usage.tokens if token.dead]
         inactive = [
             token.token for token in self.usage.tokens if token.documents_with and not token.fires_with
@@ -93,23 +93,23 @@ class Health(Result):
             token.token for token in self.usage.tokens if token.fires_without > token.documents_without / 2
         ]
         if lost := self.unreachable_new:
-            found.append(f"new tokens that their own term isn't cut into ({len(lost):,}): {_some(lost)}")
+            findings.append(f"new tokens that their own term isn't cut into ({len(lost):,}): {_some(lost)}")
         if dead:
-            found.append(f"new tokens with weight in no document ({len(dead):,}): {_some(dead)}")
+            findings.append(f"new tokens with weight in no document ({len(dead):,}): {_some(dead)}")
         if inactive := [token for token in inactive if token not in dead]:
-            found.append(
+            findings.append(
                 f"new tokens without weight where they are said ({len(inactive):,}): {_some(inactive)}"
             )
         if false_activation:
-            found.append(
+            findings.append(
                 f"new tokens that activate most documents that don't say them ({len(false_activation):,}): "
                 f"{_some(false_activation)}"
             )
         if self.cost.empty_documents:
-            found.append(
+            findings.append(
                 f"documents without any weight, which no search finds: {self.cost.empty_documents:,}"
             )
-        return found
+        return findings
 
 
 def measure_health(

@@ -265,21 +265,21 @@ def _leave_out(content: dict[str, Any], key: str) -> None:
 
 def _query_tokens(model: SparseEncoder, query: str, vector: csr_matrix) -> list[QueryToken]:
     """Every non-zero token of the query, heaviest first."""
-    said = set(model.tokenize([query], "query")[0])
+    tokens = set(model.tokenize([query], "query")[0])
     new = {token.token_id for token in model.new_tokens}
     order = np.lexsort((vector.indices, -vector.data))
     ids = [int(vector.indices[index]) for index in order]
     names = names_of(model.tokenizer, ids)
     return [
-        QueryToken(token_id, name, float(vector.data[index]), token_id not in said, token_id in new)
+        QueryToken(token_id, name, float(vector.data[index]), token_id not in tokens, token_id in new)
         for index, token_id, name in zip(order, ids, names, strict=True)
     ]
 
 
 def _inactive(model: SparseEncoder, query: str, weighed: dict[int, QueryToken]) -> tuple[str, ...]:
     special = set(model.tokenizer.all_special_ids)
-    said = dict.fromkeys(model.tokenize([query], "query")[0])
-    ids = [token_id for token_id in said if token_id not in weighed and token_id not in special]
+    tokens = dict.fromkeys(model.tokenize([query], "query")[0])
+    ids = [token_id for token_id in tokens if token_id not in weighed and token_id not in special]
     return names_of(model.tokenizer, ids)
 
 
@@ -302,8 +302,8 @@ def active_in(model: SparseEncoder, text: str) -> Active:
         vectors = encode(model, parts, "document").tocsc()
     window = {}
     for token in np.flatnonzero(np.diff(vectors.indptr)):
-        held = slice(vectors.indptr[token], vectors.indptr[token + 1])
-        weights, rows = vectors.data[held], vectors.indices[held]
+        entries = slice(vectors.indptr[token], vectors.indptr[token + 1])
+        weights, rows = vectors.data[entries], vectors.indices[entries]
         window[int(token)] = int(rows[weights == weights.max()].min()) + 1
     return Active(len(parts), window)
 

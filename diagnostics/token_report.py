@@ -204,8 +204,8 @@ class TokenReport(Result):
     def headline(self) -> str:
         """The term, its tokens, its state, and how many documents hold it."""
         tokens = " ".join(self.vocabulary.tokens)
-        held = f"in {self.corpus.holding:,} of {self.corpus.documents:,} documents"
-        return f"{self.term!r}, {tokens}, {self.state}, {held}"
+        share = f"in {self.corpus.holding:,} of {self.corpus.documents:,} documents"
+        return f"{self.term!r}, {tokens}, {self.state}, {share}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that the tables show, as plain objects and lists."""
@@ -229,7 +229,7 @@ class TokenReport(Result):
         words, tone = STATES[self.state]
         if self.state == "ordinary" and self.glossary is not None:
             words = "a token of the base model, with a meaning of the glossary"
-        said = [] if self.glossary is None else list(self.glossary.parts())
+        parts = [] if self.glossary is None else list(self.glossary.parts())
         where = self.document_id or "a text of the term alone: no document holds it"
         return [
             Section("verdict", "", [Prose(f"{self.term}  {words}", tone)]),
@@ -237,7 +237,7 @@ class TokenReport(Result):
             Section("logits", f"2  Logits in {where}", list(_logits(self.logits))),
             Section("weight", "3  Weight", [_weights(self.weights)]),
             Section("ranking", "4  Ranking", list(_ranking(self))),
-            *([Section("glossary", "In the glossary", said)] if said else []),
+            *([Section("glossary", "In the glossary", parts)] if parts else []),
             Section("next", "5  What to do next", list(_next_steps(self.next_steps))),
         ]
 
@@ -287,12 +287,16 @@ def _logits(logits: Sequence[TermLogits]) -> Iterator[Part]:
 
 def _ranges(logits: TermLogits) -> Iterator[Row]:
     """The range over every position, and over those where the token stands, which says what the model expects."""
-    for over, found in (("all", logits.everywhere), ("the term's", logits.where_it_stands)):
+    for over, range_of in (("all", logits.everywhere), ("the term's", logits.where_it_stands)):
         row: dict[str, Any] = {"token": logits.token, "over": over, "verdict": ""}
-        if found is not None:
-            row |= {"least": found.least.logit, "average": found.average, "largest": found.largest.logit}
-            row |= {"position": found.largest.position, "at": found.largest.token}
-        yield row if found is logits.everywhere else {**row, "verdict": logits.verdict}
+        if range_of is not None:
+            row |= {
+                "least": range_of.least.logit,
+                "average": range_of.average,
+                "largest": range_of.largest.logit,
+            }
+            row |= {"position": range_of.largest.position, "at": range_of.largest.token}
+        yield row if range_of is logits.everywhere else {**row, "verdict": logits.verdict}
 
 
 def _listed(positions: Sequence[int]) -> str:
@@ -317,9 +321,13 @@ def positions_of(section: TermLogits, title: str = "") -> Picture:
         {"name": f"{each.position} {each.token}", "value": round(each.logit, 3), "marked": each.occurrence}
         for each in section.positions[:POSITIONS]
     ]
-    said = ", ".join(f"{each.position} {each.logit:+.1f}" for each in section.positions if each.occurrence)
-    told = f"Logits of {section.token} by position; where it stands: {said or 'nowhere'}"
-    return columns(title or f"Logit of {section.token} by position", rows, told=told, unit="logit")
+    positions = ", ".join(
+        f"{each.position} {each.logit:+.1f}" for each in section.positions if each.occurrence
+    )
+    description = f"Logits of {section.token} by position; where it stands: {positions or 'nowhere'}"
+    return columns(
+        title or f"Logit of {section.token} by position", rows, description=description, unit="logit"
+    )
 
 
 def _weights(weights: Sequence[Weight]) -> TableRows:
@@ -360,8 +368,8 @@ def _ranking(report: TokenReport) -> Iterator[Part]:
 def _further(report: TokenReport) -> Iterator[RankedToken]:
     """The term's own tokens that have weight and aren't among the heaviest, by rank."""
     shown = {ranked.token_id for ranked in report.ranking.heaviest}
-    found = zip(report.weights, report.ranking.ranks, strict=True)
-    later = {weight.token_id: (rank, weight) for weight, rank in found if rank is not None}
+    rows = zip(report.weights, report.ranking.ranks, strict=True)
+    later = {weight.token_id: (rank, weight) for weight, rank in rows if rank is not None}
     for token_id, (rank, weight) in sorted(later.items(), key=lambda each: each[1][0]):
         if token_id not in shown:
             yield RankedToken(

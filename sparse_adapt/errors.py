@@ -53,8 +53,8 @@ def first_line(error: BaseException | str) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
 
 
-def unknown(what: str, found: str, known: Sequence[str]) -> str:
+def unknown(what: str, name: str, known: Sequence[str]) -> str:
     """That a word isn't known, and the nearest one that is."""
-    near = difflib.get_close_matches(found, known, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     advice = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-    return f"unknown {what} {found!r}; {advice}"
+    return f"unknown {what} {name!r}; {advice}"

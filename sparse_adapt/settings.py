@@ -68,6 +68,6 @@ def setting(
 
     Without a description it is explained as in the table that this one extends. `more` is told of it besides.
     """
-    told = {key: text for key, text in (("unit", unit), ("source", source)) if text} | dict(more or {})
+    extra = {key: text for key, text in (("unit", unit), ("source", source)) if text} | dict(more or {})
     bounds: dict[str, Any] = {"gt": gt, "ge": ge, "lt": lt, "le": le}
-    return Field(default, description=description, json_schema_extra=told or None, **bounds)
+    return Field(default, description=description, json_schema_extra=extra or None, **bounds)

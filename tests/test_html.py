@@ -134,12 +134,12 @@ def draw_all(text):
     rows = [{"x": place, "y": place / 2, "by": text, "stage": f"{text}{place}"} for place in range(3)]
     named = [{"name": text, "value": 0.5, "low": 0.1, "high": 0.9, "group": "a", "marked": True}]
     return [
-        charts.lines(text, rows, "x", "y", "by", told=text),
-        charts.lines(text, rows, "stage", "y", "by", order=[row["stage"] for row in rows], told=text),
-        charts.differences(text, named, told=text),
-        charts.strip(text, named, told=text),
-        charts.columns(text, named, told=text, unit="u"),
-        charts.intervals(text, named, told=text, unit="u"),
+        charts.lines(text, rows, "x", "y", "by", description=text),
+        charts.lines(text, rows, "stage", "y", "by", order=[row["stage"] for row in rows], description=text),
+        charts.differences(text, named, description=text),
+        charts.strip(text, named, description=text),
+        charts.columns(text, named, description=text, unit="u"),
+        charts.intervals(text, named, description=text, unit="u"),
     ]
 
 
@@ -161,7 +161,7 @@ def test_a_difference_is_coloured_by_its_whole_interval():
         {"name": "gain", "value": 0.2, "low": 0.1, "high": 0.3},
         {"name": "open", "value": 0.2, "low": -0.1, "high": 0.3},
     ]
-    gain, both = (svg_of(charts.differences("t", rows[:count], told="t")) for count in (1, 2))
+    gain, both = (svg_of(charts.differences("t", rows[:count], description="t")) for count in (1, 2))
     assert gain.count("var(--good)") == both.count("var(--good)") == 2  # the interval and its point
     assert "var(--bad)" not in both
 
@@ -177,16 +177,16 @@ def test_a_picture_of_its_own_is_drawn_on_white_with_its_intervals():
         }
         for row in range(6)
     ]
-    png = png_file(charts.intervals("", rows, told="t", unit="ndcg@10"))
+    png = png_file(charts.intervals("", rows, description="t", unit="ndcg@10"))
     assert png.startswith(b"\x89PNG")
-    svg = svg_of(charts.intervals("", rows, told="t", unit="ndcg@10"))
+    svg = svg_of(charts.intervals("", rows, description="t", unit="ndcg@10"))
     assert all(f"number {row}" in svg for row in range(6))  # a legend with every name, whole
 
 
 def test_without_the_package_that_draws_a_picture_is_its_words(monkeypatch):
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     rows = [{"name": "a", "value": 1.0, "marked": False}]
-    picture = charts.columns("weights", rows, told="one column of 1.0", unit="weight")
+    picture = charts.columns("weights", rows, description="one column of 1.0", unit="weight")
     page = written(WebPage("t", [Section("s", "S", [picture])]))
     assert "<svg" not in page
     assert printable(picture.told) in page

@@ -86,12 +86,12 @@ def again(block: str, page: str) -> str:
     lines = []
     for line in block.splitlines():
         label = _label(line)
-        found = (
+        line_now = (
             line if line.startswith("```") else next((each for each in left if _label(each) == label), None)
         )
-        if found is None:
+        if line_now is None:
             raise LookupError(f"no line {label!r} on that page after the line before it")
-        lines.append(found)
+        lines.append(line_now)
     return "\n".join([*lines, ""])
 
 
@@ -107,8 +107,8 @@ def _columns(words: str) -> str:
         name, place = word.split("=", 1)
         folder, column = place.rsplit("/", 1)
         report = json.loads((ROOT / folder / "report.json").read_text(encoding="utf-8"))
-        found = next(each for each in report["demo"]["columns"] if each["name"] == column)
-        columns.append({**found, "name": name})
+        values = next(each for each in report["demo"]["columns"] if each["name"] == column)
+        columns.append({**values, "name": name})
     return to_markdown(tabulate_demo({**report, "demo": {**report["demo"], "columns": columns}}))
 
 

@@ -69,14 +69,15 @@ def write(folder: Path) -> None:
 def commands() -> str:
     """The page of commands: a table of all by panel, then each with its options."""
     panels, parts = every_command(), [COMMANDS_HEAD]
-    for panel, found in panels.items():
+    for panel, rows_of_panel in panels.items():
         rows = [
-            f"| [`{name}`](#{name}) | {_cell(_first_sentence(each.help))} |" for name, each in found.items()
+            f"| [`{name}`](#{name}) | {_cell(_first_sentence(each.help))} |"
+            for name, each in rows_of_panel.items()
         ]
         parts.append("\n".join([f"| {panel} | |", "| --- | --- |", *rows, ""]))
-    for panel, found in panels.items():
+    for panel, rows_of_panel in panels.items():
         parts.append(f"## {panel}\n")
-        parts += [_command(name, each) for name, each in found.items()]
+        parts += [_command(name, each) for name, each in rows_of_panel.items()]
     return "\n".join(parts)
 
 
@@ -180,9 +181,9 @@ def _table(kind: type[BaseModel], beside: type[BaseModel] | None = None) -> str:
 
 
 def _row(name: str, field: FieldInfo) -> str:
-    told = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
-    meaning = f"{_sentence(field.description or '')} {told.get('source', '')}"
-    cells = [f"`{name}`", _default(field), str(told.get("unit", "")), _allowed(field), _cell(meaning)]
+    extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+    meaning = f"{_sentence(field.description or '')} {extra.get('source', '')}"
+    cells = [f"`{name}`", _default(field), str(extra.get("unit", "")), _allowed(field), _cell(meaning)]
     return f"| {' | '.join(cells)} |"
 
 

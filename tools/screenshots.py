@@ -49,8 +49,8 @@ def _explorer(page: Any, run: Path) -> None:  # noqa: ANN401 - playwright's
     serving = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     try:
         assert serving.stderr is not None, "it was asked for"
-        said = (re.search(r"open (http://\S+)", line) for line in serving.stderr)
-        address = next(found[1] for found in said if found)
+        matches = (re.search(r"open (http://\S+)", line) for line in serving.stderr)
+        address = next(match[1] for match in matches if match)
         page.goto(f"{address}?q={QUERY.replace(' ', '+')}")
         page.screenshot(path=IMAGES / "explorer.png")
     finally:

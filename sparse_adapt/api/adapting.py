@@ -129,15 +129,17 @@ class Adaptation(CommandResult):
         """What was written; a query to ask the model, and how its vectors are written for an engine."""
         if self.stopped:
             made = [str(self.folder / name) for name in FILES[self.stopped] if (self.folder / name).is_file()]
-            told = f"up to the step {self.stopped}; read {' and '.join(made)}, and edit what you like"
+            message = f"up to the step {self.stopped}; read {' and '.join(made)}, and edit what you like"
             again = line("adapt", self.corpus, "-o", self.place, "--resume")
-            return After(wrote=[(self.folder, told)], next_steps=[again], shows=False)
+            return After(wrote=[(self.folder, message)], next_steps=[again], shows=False)
         model = self.folder / str(self.report["final"])
         named, question = of_run(model, self.folder, self.corpus), _question(self.folder / "collection")
-        asked = [] if question is None else [line(each, question, *named) for each in ("explain", "search")]
-        steps = [*asked, exported(str(model), self.corpus, f"{self.folder}-export")]
-        told = f"the model in {model}, and {self.folder / 'report.json'}"
-        return After(wrote=[(self.folder, told)], run=self.folder, next_steps=steps)
+        commands = (
+            [] if question is None else [line(each, question, *named) for each in ("explain", "search")]
+        )
+        steps = [*commands, exported(str(model), self.corpus, f"{self.folder}-export")]
+        message = f"the model in {model}, and {self.folder / 'report.json'}"
+        return After(wrote=[(self.folder, message)], run=self.folder, next_steps=steps)
 
     def _check(self) -> None:
         if self.stopped:
@@ -243,7 +245,9 @@ def adapt(
         "candidates": candidates,
     }
     named = {
-        name: inputs.place(KEYS.get(name, name), given) for name, given in files.items() if given is not None
+        name: inputs.place(KEYS.get(name, name), source)
+        for name, source in files.items()
+        if source is not None
     }
     names = {
         "model": None if model is None else inputs.model(model),

@@ -133,24 +133,24 @@ def calibrate(
         tabulate_amounts,
     )
 
-    held, encoder = load_sparse(model, "cpu")
-    check_calibrates(encoder, held.source)
+    sparse_model, encoder = load_sparse(model, "cpu")
+    check_calibrates(encoder, sparse_model.source)
     amounts = amounts_for(encoder, target or 0.0) if named is None else amounts_of(encoder, named)
-    given = None if corpus is None else Corpus.of(corpus)
-    documents = [] if given is None else list(given.read())
-    asked = [] if queries is None else [query.text for query in queries_of(queries)]
+    source = None if corpus is None else Corpus.of(corpus)
+    documents = [] if source is None else list(source.read())
+    query_texts = [] if queries is None else [query.text for query in queries_of(queries)]
     with progress_bars(progress) as bars:
         advance = bars.count("documents", len(documents))
         scales = Scales.of(
-            encoder, asked, documents, None if given is None else _judged(given.place), advance
+            encoder, query_texts, documents, None if source is None else _judged(source.place), advance
         )
     before_after = scales.before_after(amounts)
-    save_calibrated(encoder, held.source, amounts, before_after, place)
+    save_calibrated(encoder, sparse_model.source, amounts, before_after, place)
     return Calibration(
         place.folder,
         tabulate_amounts(encoder, amounts),
         tuple(before_after),
-        (given.place if given else None) or "",
+        (source.place if source else None) or "",
     )
 
 
@@ -158,18 +158,18 @@ def _amounts(lower_bias: Mapping[str, float] | Sequence[str]) -> Mapping[str, fl
     """Terms and amounts, from words such as term=1.5 as well. Raises ConfigError for anything else."""
     if isinstance(lower_bias, Mapping):
         return lower_bias
-    found = {}
+    amounts = {}
     for word in [lower_bias] if isinstance(lower_bias, str) else lower_bias:
         term, _, amount = word.rpartition("=")
-        found[term.strip()] = value = _number(amount)
+        amounts[term.strip()] = value = _number(amount)
         if not term.strip() or not math.isfinite(value):
             raise ConfigError(f"--lower-bias {word}: write a term and a number, such as gatrocraptic=1.5")
-    return found
+    return amounts
 
 
-def _share(given: float | str) -> float:
+def _share(amount: float | str) -> float:
     """A share from 0 to 1, also as a percentage. Raises ConfigError for anything else."""
-    word = str(given)
+    word = str(amount)
     value = _number(word.removesuffix("%")) / (100 if word.endswith("%") else 1)
     if not 0 <= value <= 1:
         raise ConfigError(f"--target-activations {word}: write a share, such as 5%")

@@ -194,7 +194,7 @@ def verify(
     for fault in faults(folder):
         raise InputError(fault.path, f"{fault.problem}; make it anew, or copy it again")
     markers = sorted(folder.rglob(MARKER_FILE))
-    files = sum(len(found.sha256) for path in markers if (found := marker_of(path.parent)) is not None)
+    files = sum(len(marker.sha256) for path in markers if (marker := marker_of(path.parent)) is not None)
     counts = {"models": 0, "vectors": 0, "exports": 0}
     for within in (path.parent for path in markers):
         kind = _check(within)

@@ -167,10 +167,10 @@ def export(
     from sparse_adapt.engines.writing import export_corpus, write_export
     from sparse_adapt.retrieve.vectors.shards import encode_queries
 
-    asked = None if queries is None else queries_of(queries)
-    held, encoder = (None, None) if model is None else load_sparse(model, device, **reading)
-    name = "" if held is None else held.source
-    encoded = None if asked is None or encoder is None else encode_queries(encoder, asked)
+    test_queries = None if queries is None else queries_of(queries)
+    sparse_model, encoder = (None, None) if model is None else load_sparse(model, device, **reading)
+    name = "" if sparse_model is None else sparse_model.source
+    encoded = None if test_queries is None or encoder is None else encode_queries(encoder, test_queries)
     named = (each for each in (name, queries) if isinstance(each, str | Path) and each)
     reads = (*_read_of(corpus, texts), *named)
     where, quantisation = where.reading(reads), _quantisation(scale, largest)
@@ -290,8 +290,10 @@ class CheckedExport(CommandResult):
             return After(
                 notes=[f"{parity.queries:,} rankings are those of exact search, but for ties and rounding"]
             )
-        told = f"{len(parity.faults):,} of {parity.queries:,} rankings differ by more than ties and rounding"
-        return After(notes=notes, failed=f"{self.folder}: {told}; load the export again")
+        message = (
+            f"{len(parity.faults):,} of {parity.queries:,} rankings differ by more than ties and rounding"
+        )
+        return After(notes=notes, failed=f"{self.folder}: {message}; load the export again")
 
 
 @declared
@@ -330,28 +332,30 @@ def check_export(
     from sparse_adapt.retrieve.vectors.shards import encode_queries
 
     place = Path(folder)
-    manifest, asked = read_export_manifest(place), queries_of(queries)
+    manifest, test_queries = read_export_manifest(place), queries_of(queries)
     judged = None if qrels is None else judgements_of(qrels, split)
-    held, encoder = load_sparse(model, device, **reading)
+    sparse_model, encoder = load_sparse(model, device, **reading)
     if not manifest.model.fits(stamp_of_model(encoder)):
-        raise InputError(folder, f"was made by another model ({manifest.model.name}), not by {held.source}")
+        raise InputError(
+            folder, f"was made by another model ({manifest.model.name}), not by {sparse_model.source}"
+        )
     if vectors is not None:
-        blocks = vectors_at(Path(vectors), encoder, held.source).blocks
+        blocks = vectors_at(Path(vectors), encoder, sparse_model.source).blocks
     else:
         assert corpus is not None, "checked before"
-        blocks = _encoded(encoder, held.source, corpus, progress).blocks
+        blocks = _encoded(encoder, sparse_model.source, corpus, progress).blocks
     documents = join_blocks(blocks)
     if manifest.documents not in (0, len(documents.ids)):
-        found = f"{manifest.documents:,} documents, not {len(documents.ids):,}"
-        raise InputError(folder, f"holds {found}; name its own corpus")
+        difference = f"{manifest.documents:,} documents, not {len(documents.ids):,}"
+        raise InputError(folder, f"holds {difference}; name its own corpus")
     with open_engine(manifest.format, place, url=url, documents=documents) as engine:
         parity = check_engine(
             engine,
             documents,
-            encode_queries(encoder, asked),
+            encode_queries(encoder, test_queries),
             k=top,
             judgements=judged,
-            texts=[query.text for query in asked],
+            texts=[query.text for query in test_queries],
         )
     return CheckedExport(str(folder), manifest.format, parity)
 
@@ -363,8 +367,8 @@ def _encoded(
     from sparse_adapt.collection.given import Corpus
     from sparse_adapt.retrieve.vectors.shards import encode_vectors
 
-    given = Corpus.of(corpus)
+    source = Corpus.of(corpus)
     with progress_bars(progress) as bars:
-        advance = bars.count("documents", given.count())
-        encoded = encode_vectors(encoder, given.read(), model_name=name, progress=advance)
+        advance = bars.count("documents", source.count())
+        encoded = encode_vectors(encoder, source.read(), model_name=name, progress=advance)
         return encoded._replace(blocks=list(encoded.blocks))

@@ -55,9 +55,9 @@ def after_stage(name: str, model: str, out: Path, files: Mapping[str, str]) -> l
     if corpus is None:
         return [line(later[0] if later else "evaluate", "--help")]
     for stage in later:
-        given = _given(corpus, [each for each in find_stage(stage).reads if each.needed])
-        if given is not None:
-            return [line(stage, "--model", out, *given, "-o", free(out.with_name(stage)))]
+        sources = _given(corpus, [each for each in find_stage(stage).reads if each.needed])
+        if sources is not None:
+            return [line(stage, "--model", out, *sources, "-o", free(out.with_name(stage)))]
     return lines_to_measure(model, out, corpus)
 
 
@@ -111,10 +111,10 @@ def _given(corpus: str, needed: "Iterable[Input[object]]") -> list[str] | None:
 
     words: list[str] = []
     for each in needed:
-        held = corpus if each.key == "corpus" or corpus in corpora.NAMES else file_beside(corpus, each.file)
-        if held is None:
+        place = corpus if each.key == "corpus" or corpus in corpora.NAMES else file_beside(corpus, each.file)
+        if place is None:
             return None
-        words += [flag_of(each.key), str(held)]
+        words += [flag_of(each.key), str(place)]
     return words
 
 
@@ -126,6 +126,6 @@ def _corpus_beside(files: Iterable[str]) -> str | None:
     for file in files:
         if file in corpora.NAMES:
             return file
-        if (held := file_beside(file, "corpus.jsonl")) is not None:
-            return str(held.parent)
+        if (beside := file_beside(file, "corpus.jsonl")) is not None:
+            return str(beside.parent)
     return None

@@ -76,28 +76,30 @@ def encode(
     from sparse_adapt.retrieve.vectors.cluster import connected, on_cluster
     from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
-    given = Corpus.of(corpus, columns)
-    total = given.count()
-    held, encoder = load_sparse(model, device, **reading)
-    place_of_texts = given.place or given.table
-    reads = [held.source, *([documents_at(place_of_texts)] if place_of_texts else [])]
+    source = Corpus.of(corpus, columns)
+    total = source.count()
+    sparse_model, encoder = load_sparse(model, device, **reading)
+    place_of_texts = source.place or source.table
+    reads = [sparse_model.source, *([documents_at(place_of_texts)] if place_of_texts else [])]
     with connected(workers) if engine == "ray" else nullcontext() as cluster, progress_bars(progress) as bars:
         advance = bars.count("documents", total)
         read = Reading(**reading, device=device)
         manifest = encode_corpus(
             encoder,
-            given.read(),
+            source.read(),
             place.reading(reads),
-            model_name=held.source,
+            model_name=sparse_model.source,
             documents_a_shard=shard,
             progress=advance,
-            work=None if cluster is None else on_cluster(cluster, held.source, read, progress=advance),
+            work=None
+            if cluster is None
+            else on_cluster(cluster, sparse_model.source, read, progress=advance),
         )
     mean = manifest.nonzeros / manifest.rows
     index_it = line("index", "--vectors", out, "-o", free(f"{out}-index"))
     export_it = line("export", "opensearch", "--vectors", out, "-o", free(f"{out}-opensearch"))
-    told = f"{manifest.rows:,} vectors with {mean:.0f} entries each on average"
-    return Written(place.folder, told, [index_it, export_it], figures={"rows": manifest.rows})
+    message = f"{manifest.rows:,} vectors with {mean:.0f} entries each on average"
+    return Written(place.folder, message, [index_it, export_it], figures={"rows": manifest.rows})
 
 
 @declared

@@ -55,19 +55,19 @@ class InputFolder:
             check_free(replace(result, resumable=False))
         self.folder, self.resume = result.folder.with_name(f"{result.folder.name}-inputs"), result.resume
 
-    def place(self, key: str, given: Given | Corpus) -> str:
+    def place(self, key: str, source: Given | Corpus) -> str:
         """Where something given can be read: its own path, or a file written here.
 
         Raises ConfigError where a run that is to go on was begun with other things in memory.
         """
-        if isinstance(given, str | Path):
-            return str(given)
-        if isinstance(given, Corpus) and given.place is not None:
-            return given.place
+        if isinstance(source, str | Path):
+            return str(source)
+        if isinstance(source, Corpus) and source.place is not None:
+            return source.place
         path = self.folder / FILES[key]
         new = path.with_name(f"new-{path.name}")
         self.folder.mkdir(parents=True, exist_ok=True)
-        _write(key, given, new)
+        _write(key, source, new)
         try:
             if self.resume and path.is_file():
                 made_from_same(path, {key: stamp(of_path(path))}, {key: stamp(of_path(new))})
@@ -76,26 +76,26 @@ class InputFolder:
             new.unlink(missing_ok=True)
         return str(path)
 
-    def model(self, given: ModelGiven) -> str:
+    def model(self, source: ModelGiven) -> str:
         """Where a model can be read: its own folder or name; one that was extended since is saved here."""
-        if not isinstance(given, Model):
-            return str(given)
-        if given.extended:
-            given.save(self.folder / "model", overwrite=True)
-        return given.source
+        if not isinstance(source, Model):
+            return str(source)
+        if source.extended:
+            source.save(self.folder / "model", overwrite=True)
+        return source.source
 
 
-def _write(key: str, given: Any, path: Path) -> None:  # noqa: ANN401 - of the kind that its reader checks
+def _write(key: str, items: Any, path: Path) -> None:  # noqa: ANN401 - of the kind that its reader checks
     if key == "corpus":
-        write_documents(path, Corpus.of(given).read())
+        write_documents(path, Corpus.of(items).read())
     elif key == "terms":
-        write_terms(path, terms_of(given))
+        write_terms(path, terms_of(items))
     elif key == "dictionary":
-        write_dictionary(path, definitions_of(given))
+        write_dictionary(path, definitions_of(items))
     elif key == "queries":
-        write_queries(path, queries_of(given))
+        write_queries(path, queries_of(items))
     else:
-        _write_records(key, list(at_least_one(items_of(given, key), key, key)), path)
+        _write_records(key, list(at_least_one(items_of(items, key), key, key)), path)
 
 
 def _write_records(key: str, items: list[object], path: Path) -> None:

@@ -95,14 +95,14 @@ def explain_each(
         if not query.text.strip():
             raise InputError("query", "is empty; say what to look for")
     documents = list(Corpus.of(corpus).read())
-    held, encoder = load_sparse(model, device, **reading)
+    sparse_model, encoder = load_sparse(model, device, **reading)
     with progress_bars(progress) as bars:
-        vectors = held.encode_documents(documents, bars.count("documents", len(documents)))
+        vectors = sparse_model.encode_documents(documents, bars.count("documents", len(documents)))
     reports = (
         take_apart(each.text, encoder, documents, top, expansions, vectors=vectors) for each in queries
     )
     return [
-        replace(found, query_id=each.query_id or None) for each, found in zip(queries, reports, strict=True)
+        replace(report, query_id=each.query_id or None) for each, report in zip(queries, reports, strict=True)
     ]
 
 
@@ -129,14 +129,14 @@ def diagnose(
     from sparse_adapt.api.models import load_sparse
     from sparse_adapt.collection.given import Corpus
 
-    given = Corpus.of(corpus)
-    documents = list(given.read())
-    held, encoder = load_sparse(model, device, **reading)
-    places = _places(held.source, given.place, term)
+    source = Corpus.of(corpus)
+    documents = list(source.read())
+    sparse_model, encoder = load_sparse(model, device, **reading)
+    places = _places(sparse_model.source, source.place, term)
     report = report_on(
-        term, encoder, documents, document_id=document_id, places=places, listed=_listed(given.place, term)
+        term, encoder, documents, document_id=document_id, places=places, listed=_listed(source.place, term)
     )
-    return replace(report, glossary=_in_glossary(held.source, term, encoder, device))
+    return replace(report, glossary=_in_glossary(sparse_model.source, term, encoder, device))
 
 
 def _in_glossary(source: str, term: str, encoder: "SparseEncoder", device: str) -> "InGlossary | None":
@@ -176,10 +176,10 @@ def diagnose_model(
     from sparse_adapt.synthetic.background import head_of
 
     documents = list(Corpus.of(corpus).read())
-    held, encoder = load_sparse(model, device, **reading)
+    sparse_model, encoder = load_sparse(model, device, **reading)
     before = None if baseline is None else load_sparse(baseline, device, **reading)[0]
     with progress_bars(progress) as bars:
-        vectors = held.encode_documents(documents, bars.count("documents", len(documents)))
+        vectors = sparse_model.encode_documents(documents, bars.count("documents", len(documents)))
         advance = bars.count("baseline", len(documents)) if before is not None else None
         old = None if before is None or advance is None else before.encode_documents(documents, advance)
     texts = [document.full_text for document in documents]
@@ -236,11 +236,11 @@ class Inspection(CommandResult):
 
     def to_dict(self) -> dict[str, Any]:
         """The model, the corpus and what was found."""
-        found = [each.to_dict() for each in self.found]
+        results = [each.to_dict() for each in self.found]
         return {
             "model": self.subject.model,
             "collection": self.subject.corpus,
-            **(found[0] if self.words else {"queries": found}),
+            **(results[0] if self.words else {"queries": results}),
         }
 
     def rows(self) -> Sequence[Row]:
@@ -294,9 +294,9 @@ def diagnose_either(
         tokens = health.usage.tokens
         steps = [line("diagnose", tokens[0].token, *subject.flags)] if tokens else []
         return Inspection(subject._replace(adapted=True), [health], "the model", steps)
-    found = diagnose(subject.model, term, subject.corpus, document_id=document, device=device, **reading)
+    report = diagnose(subject.model, term, subject.corpus, document_id=document, device=device, **reading)
     lead = f"What {last_name(subject.model)} makes of it, on {last_name(subject.corpus)}."
-    return Inspection(subject, [found], term, (), lead)
+    return Inspection(subject, [report], term, (), lead)
 
 
 @declared
@@ -332,12 +332,12 @@ def look_for(
     subject = _subject(model, corpus)
     from sparse_adapt.collection.readers import Query, read_queries
 
-    asked = [Query("", query or "")] if queries is None else list(read_queries(queries))
+    chosen_queries = [Query("", query or "")] if queries is None else list(read_queries(queries))
     how: Any = {"device": device, "progress": progress, **reading}
-    found = explain_each(subject.model, asked, subject.corpus, top=top, **how)
+    reports = explain_each(subject.model, chosen_queries, subject.corpus, top=top, **how)
     lead = f"What {last_name(subject.model)} finds for it in {last_name(subject.corpus)}."
     steps = [line("export", "anserini", *subject.flags, "-o", free("export"))]
-    return Inspection(subject, found, query or "", steps, lead)
+    return Inspection(subject, reports, query or "", steps, lead)
 
 
 def _subject(model: "ModelGiven | None", corpus: "DocumentsGiven | None") -> Subject:

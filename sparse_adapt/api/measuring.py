@@ -72,8 +72,8 @@ class Evaluation(CommandResult):
     @property
     def headline(self) -> str:
         """nDCG@10, beside the baseline's where there is one."""
-        said = f"{self.title}: {FIRST} {self.measures[FIRST]:.3f}"
-        return said if self.baseline is None else f"{said}, baseline {self.baseline[FIRST]:.3f}"
+        headline = f"{self.title}: {FIRST} {self.measures[FIRST]:.3f}"
+        return headline if self.baseline is None else f"{headline}, baseline {self.baseline[FIRST]:.3f}"
 
     def to_dict(self) -> dict[str, Any]:
         """Means, differences, then those of each kind of query, then each query's."""
@@ -107,8 +107,10 @@ class Evaluation(CommandResult):
     def _gained(self) -> list[Part]:
         """The difference in a sentence; then of each kind of query, as a picture and in figures."""
         rows = [_difference(kind, self._gaps(kind)) for kind in ("", *self.figures.get("kinds", {}))]
-        told = "; ".join(f"{row['name']} {row['value']:+.3f}" for row in rows)
-        picture = differences(f"Gained and lost, {SHOWN}", rows, told=f"Difference of {SHOWN}: {told}")
+        changes = "; ".join(f"{row['name']} {row['value']:+.3f}" for row in rows)
+        picture = differences(
+            f"Gained and lost, {SHOWN}", rows, description=f"Difference of {SHOWN}: {changes}"
+        )
         columns = (
             Column("name", "queries", "text"),
             Column("number", "number"),
@@ -211,19 +213,21 @@ def evaluate(
     from sparse_adapt.selection.evidence import GENERAL
     from sparse_adapt.selection.questions import PACKAGED, general_collection, say_cautions
 
-    given = Corpus.of(collection)
-    judged = _collection(given, queries, judgements, split)
+    source = Corpus.of(collection)
+    judged = _collection(source, queries, judgements, split)
     models = [load(each, device, **reading) for each in (model, baseline) if each is not None]
-    title = f"{models[0].source} on {given.name}, {split}"
-    asked = None if general is None else general_collection(general)
+    title = f"{models[0].source} on {source.name}, {split}"
+    questions = None if general is None else general_collection(general)
     sources, encoders = [each.source for each in models], [each.encoder for each in models]
     with progress_bars(progress) as bars:
-        figures = measure_models(sources, encoders, judged, asked, bars)
-    if general is not None and asked is not None and general != PACKAGED:
-        kept = figures["retention"][GENERAL.name]
-        say_cautions(general, asked, kept.get("baseline", kept["model"])[GENERAL.measure])
+        figures = measure_models(sources, encoders, judged, questions, bars)
+    if general is not None and questions is not None and general != PACKAGED:
+        general_figures = figures["retention"][GENERAL.name]
+        say_cautions(
+            general, questions, general_figures.get("baseline", general_figures["model"])[GENERAL.measure]
+        )
     texts = {query.query_id: query.text for query in judged.queries}
-    names = {"model": sources[0], "collection": given.name, "split": split}
+    names = {"model": sources[0], "collection": source.name, "split": split}
     return Evaluation(title, figures, texts, names | ({"baseline": sources[1]} if sources[1:] else {}))
 
 
@@ -256,31 +260,39 @@ def _difference(kind: str, gaps: "NDArray[np.float64]") -> dict[str, Any]:
     """The mean of differences and between what it lies, for a picture."""
     from sparse_adapt.retrieve.significance import interval
 
-    found = interval(gaps)
+    difference = interval(gaps)
     name = kind or "all queries"
-    return {"name": name, "number": len(gaps), "value": found.value, "low": found.low, "high": found.high}
+    return {
+        "name": name,
+        "number": len(gaps),
+        "value": difference.value,
+        "low": difference.low,
+        "high": difference.high,
+    }
 
 
 def _in_words(row: Row, reached: float) -> Prose:
     """The difference of all queries in a sentence, and whether it may be chance."""
     change, low, high = (float(row[key] or 0.0) for key in ("value", "low", "high"))
     verb = "gains" if low > 0 else "loses" if high < 0 else "neither gains nor loses by more than chance"
-    told = f"{SHOWN} goes from {reached - change:.3f} to {reached:.3f} on {row['number']:,} queries: {change:+.3f}, "
-    told += f"with a 95\u00a0% interval from {low:+.3f} to {high:+.3f}."
-    return Prose(f"The model {verb}. {told}", "good" if low > 0 else "bad" if high < 0 else "")
+    sentence = f"{SHOWN} goes from {reached - change:.3f} to {reached:.3f} on {row['number']:,} queries: {change:+.3f}"
+    sentence += f", with a 95\u00a0% interval from {low:+.3f} to {high:+.3f}."
+    return Prose(f"The model {verb}. {sentence}", "good" if low > 0 else "bad" if high < 0 else "")
 
 
 def _collection(
-    given: "Corpus", queries: "QueriesGiven | None", judgements: "JudgementsGiven | None", split: str
+    source: "Corpus", queries: "QueriesGiven | None", judgements: "JudgementsGiven | None", split: str
 ) -> "JudgedCollection":
     """Documents, queries and judgements: what isn't given lies in the collection's own folder."""
     from sparse_adapt.collection.given import judgements_of, queries_of
     from sparse_adapt.retrieve.evaluate import measurable
 
     for name, value in (("queries", queries), ("judgements", judgements)):
-        if value is None and given.place is None:
+        if value is None and source.place is None:
             raise ConfigError(f"documents in memory have no {name}; pass {name}= as well")
-    asked = queries if queries is not None else given.place
-    judged = judgements if judgements is not None else given.place
-    assert asked is not None and judged is not None, "checked before"
-    return measurable(given.name, judgements_of(judged, split), queries_of(asked), given.read(), split)
+    query_source = queries if queries is not None else source.place
+    judged = judgements if judgements is not None else source.place
+    assert query_source is not None and judged is not None, "checked before"
+    return measurable(
+        source.name, judgements_of(judged, split), queries_of(query_source), source.read(), split
+    )

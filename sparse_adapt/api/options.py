@@ -190,31 +190,31 @@ class Declared(NamedTuple):
 
 def options_of(function: Callable[..., object]) -> dict[str, Declared]:
     """The options that a function declares, by its parameters, those of `**reading` and the like among them."""
-    found: dict[str, Declared] = {}
+    options: dict[str, Declared] = {}
     for each in signature(function).parameters.values():
-        for told in getattr(each.annotation, "__metadata__", ()):
-            if isinstance(told, Option):
-                found[each.name] = _declared(each.name, each.annotation.__origin__, told, each.default)
-            elif isinstance(told, Options):
+        for extra in getattr(each.annotation, "__metadata__", ()):
+            if isinstance(extra, Option):
+                options[each.name] = _declared(each.name, each.annotation.__origin__, extra, each.default)
+            elif isinstance(extra, Options):
                 kind = each.annotation.__origin__
-                found |= {name: _declared(name, kind, option, None) for name, option in told.named.items()}
-    return found
+                options |= {name: _declared(name, kind, option, None) for name, option in extra.named.items()}
+    return options
 
 
 def settings_of(function: Callable[..., object]) -> list[SettingsOf]:
     """The tables of settings whose keys a function takes."""
     annotations = [each.annotation for each in signature(function).parameters.values()]
-    told = [each for kind in annotations for each in getattr(kind, "__metadata__", ())]
-    return [each for each in told if isinstance(each, SettingsOf)]
+    options = [each for kind in annotations for each in getattr(kind, "__metadata__", ())]
+    return [each for each in options if isinstance(each, SettingsOf)]
 
 
 def fixed_of(function: Callable[..., object]) -> dict[str, object]:
     """What a command passes for parameters of which it has no option."""
     return {
-        each.name: told.value
+        each.name: extra.value
         for each in signature(function).parameters.values()
-        for told in getattr(each.annotation, "__metadata__", ())
-        if isinstance(told, Fixed)
+        for extra in getattr(each.annotation, "__metadata__", ())
+        if isinstance(extra, Fixed)
     }
 
 
@@ -222,19 +222,19 @@ def declared(function: Callable[P, T]) -> Callable[P, T]:
     """The function, whose arguments are checked by its signature first, and whose system errors become ours."""
     own, options = signature(function), {**_unasked(function), **options_of(function)}
     rest = next((each.name for each in own.parameters.values() if each.kind is Parameter.VAR_KEYWORD), "")
-    told = getattr(own.parameters[rest].annotation, "__metadata__", ()) if rest else ()
-    closed = any(isinstance(each, Options) for each in told)
+    extras = getattr(own.parameters[rest].annotation, "__metadata__", ()) if rest else ()
+    closed = any(isinstance(each, Options) for each in extras)
 
     @wraps(function)
-    def checked(*given: P.args, **named: P.kwargs) -> T:
-        bound = own.bind(*given, **named).arguments
+    def checked(*positional: P.args, **named: P.kwargs) -> T:
+        bound = own.bind(*positional, **named).arguments
         for name, value in {**bound, **bound.get(rest, {})}.items():
             if name in options:
                 options[name].check(value, name)
             elif closed and name not in own.parameters:
                 raise ConfigError(unknown("option", name, tuple(options)))
         try:
-            return function(*given, **named)
+            return function(*positional, **named)
         except OSError as error:
             raise OutputError(f"{reason_of(error)}; see to the disk and run it again") from error
 
@@ -243,16 +243,16 @@ def declared(function: Callable[P, T]) -> Callable[P, T]:
 
 def _unasked(function: Callable[..., object]) -> dict[str, Declared]:
     """The parameters that belong to Python alone, as far as their types say what they take."""
-    found: dict[str, Declared] = {}
+    options: dict[str, Declared] = {}
     for each in signature(function).parameters.values():
         kind: Any = each.annotation
         kind = kind.__origin__ if hasattr(kind, "__metadata__") else kind
         kind = ForwardRef(kind) if isinstance(kind, str) else kind
-        told = _declared(each.name, kind, Option(""), each.default)
-        is_one = each.kind is not Parameter.VAR_KEYWORD and not told.many
-        if is_one and (told.given or (told.closed and told.kind in KINDS)):
-            found[each.name] = told
-    return found
+        option = _declared(each.name, kind, Option(""), each.default)
+        is_one = each.kind is not Parameter.VAR_KEYWORD and not option.many
+        if is_one and (option.given or (option.closed and option.kind in KINDS)):
+            options[each.name] = option
+    return options
 
 
 def _kind_of(names: Sequence[str], value: object) -> tuple[Any, str]:
@@ -281,8 +281,8 @@ def _declared(name: str, annotation: Any, option: Option, default: object) -> De
     if _quoted(parts):
         open_kind = bool if isinstance(default, bool) else str
         names = [part.strip() for each in _quoted(parts) for part in each.__forward_arg__.split("|")]
-        given = tuple(each for each in names if each in GIVEN or each == "bool")
-        return Declared(name, open_kind, option, default, False, optional, option.many, given)
+        like = tuple(each for each in names if each in GIVEN or each == "bool")
+        return Declared(name, open_kind, option, default, False, optional, option.many, like)
     many = next((get_args(each)[0] for each in kinds if get_origin(each) in (list, Sequence, tuple)), None)
     if many is not None:
         option = _choosing(option, get_args(many)) if get_origin(many) is Literal else option

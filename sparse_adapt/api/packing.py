@@ -111,9 +111,9 @@ class Packed(Packs):
 
     def after(self) -> After:
         """The file, and what is done with it."""
-        told = f"{len(self.terms):,} terms; by {self.header.made.author}, whom --author replaces"
+        message = f"{len(self.terms):,} terms; by {self.header.made.author}, whom --author replaces"
         unpacked = line("unpack", self.path, "--model", self.base, "-o", free("with-terms"))
-        return After(wrote=[(self.path, told)], next_steps=[line("packs", self.path), unpacked])
+        return After(wrote=[(self.path, message)], next_steps=[line("packs", self.path), unpacked])
 
 
 @dataclass(frozen=True, repr=False)
@@ -156,8 +156,8 @@ class Unpacked(Packs):
 
     def after(self) -> After:
         """The model, and how its packs are listed."""
-        told = f"a model with {len(self.found):,} packs and {len(self.terms):,} of their terms"
-        return After(wrote=[(self.folder, told)], next_steps=[line("packs", self.folder)])
+        message = f"a model with {len(self.found):,} packs and {len(self.terms):,} of their terms"
+        return After(wrote=[(self.folder, message)], next_steps=[line("packs", self.folder)])
 
 
 @declared
@@ -278,14 +278,14 @@ def unpack(
     from sparse_adapt.collection.given import Corpus
     from sparse_adapt.term_packs.putting import plan_unpacking, write_unpacked
 
-    given = None if corpus is None else Corpus.of(corpus)
+    source = None if corpus is None else Corpus.of(corpus)
     plan = plan_unpacking(named, _place_of(model), remove)
     with progress_bars(progress) as bars:
-        advance = no_progress if given is None else bars.count("documents", given.count())
-        documents = None if given is None else given.read()
+        advance = no_progress if source is None else bars.count("documents", source.count())
+        documents = None if source is None else source.read()
         ids = write_unpacked(plan, place, documents, advance)
-    found = tuple((each.name, each.header) for each in plan.packs)
-    return Unpacked(str(out), found, Path(out), None if ids is None else tuple(ids))
+    headers = tuple((each.name, each.header) for each in plan.packs)
+    return Unpacked(str(out), headers, Path(out), None if ids is None else tuple(ids))
 
 
 @declared
@@ -314,12 +314,12 @@ def packs(
     return Packs(place, tuple((each.name, each.header) for each in packs_in(place)))
 
 
-def _path_of(given: "ModelGiven") -> str | Path | None:
-    return given if isinstance(given, str | Path) else None
+def _path_of(source: "ModelGiven") -> str | Path | None:
+    return source if isinstance(source, str | Path) else None
 
 
-def _place_of(given: "ModelGiven") -> str:
+def _place_of(source: "ModelGiven") -> str:
     """Where a model can be read. Raises ModelError for one that was extended in memory and saved nowhere."""
-    if isinstance(given, str | Path):
-        return str(given)
-    return given.saved_at()
+    if isinstance(source, str | Path):
+        return str(source)
+    return source.saved_at()

@@ -79,12 +79,12 @@ def queries(
         documents = list(bars.counted(read_documents(corpus), "documents"))
         journal = journal_beside(place.folder)
         writer = None if llm is None else QueryWriter(Server(llm, bars.say, bars.count), journal)
-        said = prepare_collection(corpus, documents, settings, None, writer, work)
+        summary = prepare_collection(corpus, documents, settings, None, writer, work)
     scored = line("candidates", out, "-o", free(f"{out}-candidates.jsonl"))
     measured = line("evaluate", "--model", "splade-tiny", "--collection", out, "--split", "held")
-    told = f"{said}; read {place.folder / 'queries.jsonl'}, and delete what is no query"
+    message = f"{summary}; read {place.folder / 'queries.jsonl'}, and delete what is no query"
     figures = {} if writer is None else {"llm": writer.tally.plain()}
-    return Written(place.folder, told, [scored, measured], figures=figures)
+    return Written(place.folder, message, [scored, measured], figures=figures)
 
 
 @declared
@@ -119,12 +119,12 @@ def candidates(
 
     documents = list(read_documents(source))
     with progress_bars(progress) as bars:
-        held, student = load_sparse(model, "cpu", **reading)
+        sparse_model, student = load_sparse(model, "cpu", **reading)
         whole_teacher = make_teacher(student, documents, teacher, progress_for=bars.count)
         settings = CandidateSettings(seed=seed)
-        said = prepare_candidates(Path(source), whole_teacher, settings, split, place, bars.count)
-    files = ["--model", held.source, "--candidates", out, "--corpus", source, "-o", free("distilled")]
-    return Written(place, said, [line("distill", *files)] if split == "train" else [])
+        summary = prepare_candidates(Path(source), whole_teacher, settings, split, place, bars.count)
+    files = ["--model", sparse_model.source, "--candidates", out, "--corpus", source, "-o", free("distilled")]
+    return Written(place, summary, [line("distill", *files)] if split == "train" else [])
 
 
 @declared
@@ -165,25 +165,27 @@ def pairs(
 
     if language is not None:
         check_language(language)
-    asked = [query for query in read_synthetic_queries(source) if query.split == TRAIN]
+    training_queries = [query for query in read_synthetic_queries(source) if query.split == TRAIN]
     documents = list(read_documents(source))
     encoder = load(reference, device, **reading).encoder
     with progress_bars(progress) as bars:
         texts = [document.full_text for document in documents]
         rank = ranked_by(encoder, texts, bars.count("documents", len(texts)))
-        found = consistent(asked, documents, rank, depth, bars.count("queries", len(asked)), least)
-    if not found:
+        consistent_pairs = consistent(
+            training_queries, documents, rank, depth, bars.count("queries", len(training_queries)), least
+        )
+    if not consistent_pairs:
         raise InputError(
             source / "queries.jsonl",
-            f"{reference} finds the document of none of the {len(asked):,} queries; raise --depth, lower --least or "
-            "name another --reference",
+            f"{reference} finds the document of none of the {len(training_queries):,} queries; raise --depth, "
+            "lower --least or name another --reference",
         )
-    said = f"of {len(asked):,} queries those whose document {reference} finds"
+    summary = f"of {len(training_queries):,} queries those whose document {reference} finds"
     if language is not None:
-        every, found = len(found), in_language(found, documents, language)
-        said += f", without {every - len(found):,} in another language than {language}"
-        if not found:
+        every, consistent_pairs = len(consistent_pairs), in_language(consistent_pairs, documents, language)
+        summary += f", without {every - len(consistent_pairs):,} in another language than {language}"
+        if not consistent_pairs:
             raise InputError(source / "corpus.jsonl", f"no pair is in the language {language}; name another")
-    write_pairs(place, found)
+    write_pairs(place, consistent_pairs)
     files = ["--model", "splade-tiny", "--pairs", out, "--corpus", source, "-o", free("contrast")]
-    return Written(place, f"{len(found):,} pairs: {said}", [line("contrast", *files)])
+    return Written(place, f"{len(consistent_pairs):,} pairs: {summary}", [line("contrast", *files)])

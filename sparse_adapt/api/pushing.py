@@ -98,14 +98,14 @@ def push(
     place = str(source) if isinstance(source, str | Path) else source.saved_at()
     is_pack = Path(place).is_file()
     files = _files_of_pack(Path(place)) if is_pack else _files_of_model(place)
-    held = check_pushable(hub_id, private, overwrite)
+    files_there = check_pushable(hub_id, private, overwrite)
     sizes = {
         name: len(each) if isinstance(each, bytes) else each.stat().st_size for name, each in files.items()
     }
     say(f"pushing {_counted(sizes)} to {'a private' if private else 'the'} repository {hub_id}:")
     for name, size in sizes.items():
         say(f"  {name}  {_size(size)}")
-    push_files(hub_id, files, held, private)
+    push_files(hub_id, files, files_there, private)
     return Pushed(ON_THE_HUB + hub_id, sizes, is_pack)
 
 
@@ -126,12 +126,12 @@ def _files_of_model(source: str) -> dict[str, Path | bytes]:
     from sparse_adapt.model.hub import is_loaded
 
     folder = ModelFolder.of(source).path
-    found = {
+    by_path = {
         path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()
     }
     files: dict[str, Path | bytes] = {
         name: path
-        for name, path in found.items()
+        for name, path in by_path.items()
         if is_loaded(name) and path.name not in ABOUT_A_MODEL and not name.startswith(PACKS)
     }
     if not {"config.json", "modules.json"} & files.keys():

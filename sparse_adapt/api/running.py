@@ -84,8 +84,8 @@ class Demo(CommandResult):
         """What was written; a term and a question to ask the model, and how its vectors are written."""
         shown, named = self.report["demo"], of_run(self.model, self.folder, self.corpus)
         question = next(iter(shown["hard_queries"].values()))
-        asked = (("diagnose", shown["terms"][0]), ("explain", question), ("search", question))
-        steps = [line(command, words, *named) for command, words in asked]
+        commands = (("diagnose", shown["terms"][0]), ("explain", question), ("search", question))
+        steps = [line(command, words, *named) for command, words in commands]
         steps.append(exported(str(self.model), self.corpus, f"{self.folder}-export"))
         wrote = [(self.folder, f"a folder a stage, and {self.folder / 'report.json'}")]
         return After(wrote=wrote, run=self.folder, next_steps=steps)
@@ -199,16 +199,16 @@ def run(
     return Tables(done.report, list(lines), ending)
 
 
-def _varied(plan: "Plan", asked: str, place: Place, progress: bool | None) -> "Sensitivity":
+def _varied(plan: "Plan", values: str, place: Place, progress: bool | None) -> "Sensitivity":
     """A plan carried out for each value of a setting. What it may take is said first."""
     from sparse_adapt.pipeline.vary import expected_seconds, read_variation
     from sparse_adapt.pipeline.vary import vary as carry_out
 
-    variation = read_variation(asked, plan)
+    variation = read_variation(values, plan)
     shared = plan.stages[: plan.stages.index(variation.stage)]
-    told = f"{variation.setting} with {len(variation.values)} values, the first the plan's own"
-    told += f"; {', '.join(shared)} once" if shared else ""
-    say(f"{told}; in all about {duration(expected_seconds(plan, variation))}")
+    message = f"{variation.setting} with {len(variation.values)} values, the first the plan's own"
+    message += f"; {', '.join(shared)} once" if shared else ""
+    say(f"{message}; in all about {duration(expected_seconds(plan, variation))}")
     with progress_bars(progress) as bars:
         return Sensitivity(place.folder, carry_out(plan, variation, place, bars))
 
@@ -267,8 +267,8 @@ class Sensitivity(CommandResult):
         from sparse_adapt.report.charts import lines
 
         order = [row["value"] for row in self.found["rows"]]
-        told = f"{CHANGES}, over the values of {self.found['setting']}"
-        return lines(CHANGES, self.rows(), "value", "change", "measure", order=order, told=told)
+        title = f"{CHANGES}, over the values of {self.found['setting']}"
+        return lines(CHANGES, self.rows(), "value", "change", "measure", order=order, description=title)
 
     def after(self) -> After:
         """What was written."""
@@ -305,8 +305,8 @@ def report(
     from sparse_adapt.pages.run import PARTS, write_run_page
 
     with progress_bars(progress) as bars:
-        asked = None if queries is None else str(queries)
-        place = write_run_page(folder, target, asked, bars.count("parts of the page", PARTS))
+        query_text = None if queries is None else str(queries)
+        place = write_run_page(folder, target, query_text, bars.count("parts of the page", PARTS))
     return Written(place, "a page to open in a browser")
 
 
@@ -331,13 +331,13 @@ def explore(
 
     Queries, terms, documents, and a slider for each term. It answers this machine alone, until Ctrl-C ends it.
     """
-    asked = str(latest_folder()) if source is None else source
+    place = str(latest_folder()) if source is None else source
     from sparse_adapt.pages.explorer.server import listen, serve
     from sparse_adapt.pages.explorer.subject import explored, find_places
 
     named = [None if each is None else str(each) for each in (baseline, corpus)]
-    places = find_places(asked, *named)
+    places = find_places(place, *named)
     listening = listen(port)
     with progress_bars(progress) as bars:
-        found = explored(places, bars.count)
-    serve(found, listening, Path(saves), lambda address: say(f"open {address} (Ctrl-C ends it)"))
+        subject = explored(places, bars.count)
+    serve(subject, listening, Path(saves), lambda address: say(f"open {address} (Ctrl-C ends it)"))

@@ -33,11 +33,11 @@ def subject_of(model: str | None, corpus: str | None) -> Subject:
         from sparse_adapt.stages.record import read_before
 
         return Subject(model, corpus or read_before(model).get("corpus") or BUNDLED, adapted=True)
-    found = latest()
-    if found is None:
+    latest_run = latest()
+    if latest_run is None:
         say(f"no finished run under {RUNS}/, so this is the base model, {BASE}")
         return Subject(BASE, corpus or BUNDLED, adapted=False)
-    return Subject(str(found.model), corpus or found.corpus or BUNDLED, adapted=True)
+    return Subject(str(latest_run.model), corpus or latest_run.corpus or BUNDLED, adapted=True)
 
 
 def latest() -> "Finished | None":
@@ -51,12 +51,12 @@ def latest() -> "Finished | None":
 
 def latest_folder() -> Path:
     """The folder of the latest run. Raises InputError where there is none."""
-    found = latest()
-    if found is None:
+    latest_run = latest()
+    if latest_run is None:
         raise InputError(
             RUNS, "holds no finished run; name the folder of one, or make one: sparse-adapt demo"
         )
-    return found.folder
+    return latest_run.folder
 
 
 def run_folder(corpus: object) -> Path:
@@ -66,5 +66,5 @@ def run_folder(corpus: object) -> Path:
 
 def of_run(model: Path, folder: Path, corpus: str) -> list[str]:
     """The options that name a run's model and corpus, where commands don't find it as the latest by themselves."""
-    is_found = folder.resolve().parent == RUNS.resolve()
-    return [] if is_found else ["--model", str(model), "--corpus", corpus]
+    in_runs = folder.resolve().parent == RUNS.resolve()
+    return [] if in_runs else ["--model", str(model), "--corpus", corpus]

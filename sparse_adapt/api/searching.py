@@ -92,8 +92,8 @@ class SearchResults(CommandResult, Sequence[Hit]):
 
     def data(self) -> dict[str, Any]:
         """The documents of the query that was asked, or each query with its documents."""
-        found = self.to_dict()
-        return dict(found["queries"][0]) if self.alone else found
+        stored = self.to_dict()
+        return dict(stored["queries"][0]) if self.alone else stored
 
     def _of(self, query: "Query") -> dict[str, Any]:
         hits = self._hits(query)
@@ -226,12 +226,12 @@ def search(
     notes = _verified(index, wanted=verify)
     from sparse_adapt.collection.readers import write_run
 
-    asked = _queries(query, queries)
+    chosen_queries = _queries(query, queries)
     model, searched, texts, about = _searched(model, corpus, index, vectors, texts)
-    found, name = _ranked(asked, model, searched, texts, top, device, progress, reading)
-    written = () if place is None else ((place, f"a TREC run of {write_run(place, found.run):,} results"),)
+    rankings, name = _ranked(chosen_queries, model, searched, texts, top, device, progress, reading)
+    written = () if place is None else ((place, f"a TREC run of {write_run(place, rankings.run):,} results"),)
     return replace(
-        found, model=name, corpus=about, notes=notes, written=written, alone=isinstance(query, str)
+        rankings, model=name, corpus=about, notes=notes, written=written, alone=isinstance(query, str)
     )
 
 
@@ -275,18 +275,18 @@ def _ranked(
     from sparse_adapt.api.models import load_sparse
     from sparse_adapt.collection.given import Corpus
 
-    held, encoder = load_sparse(model, device, **reading)
-    asked = [each.text for each in queries]
+    sparse_model, encoder = load_sparse(model, device, **reading)
+    query_texts = [each.text for each in queries]
     if isinstance(corpus, str | Path) and is_vectors(corpus):
-        blocks = vectors_at(Path(corpus), encoder, held.source).blocks
-        return _found(queries, _exactly(encoder, asked, blocks, top), texts), held.source
+        blocks = vectors_at(Path(corpus), encoder, sparse_model.source).blocks
+        return _found(queries, _exactly(encoder, query_texts, blocks, top), texts), sparse_model.source
     if isinstance(corpus, str | Path) and is_index(corpus):
-        return _found(queries, _in_index(encoder, asked, Path(corpus), top), texts), held.source
+        return _found(queries, _in_index(encoder, query_texts, Path(corpus), top), texts), sparse_model.source
     documents = list(Corpus.of(corpus).read())
     with progress_bars(progress) as bars:
-        encoded = held.encode_documents(documents, bars.count("documents", len(documents)))
+        encoded = sparse_model.encode_documents(documents, bars.count("documents", len(documents)))
     block = [each.document_id for each in documents], encoded
-    return _found(queries, _exactly(encoder, asked, [block], top), documents), held.source
+    return _found(queries, _exactly(encoder, query_texts, [block], top), documents), sparse_model.source
 
 
 def _check_kind(index: str | Path | None, vectors: str | Path | None) -> None:
@@ -314,23 +314,23 @@ def _verified(index: str | Path | None, *, wanted: bool) -> tuple[str, ...]:
 
 def _exactly(
     encoder: "SparseEncoder",
-    asked: Sequence[str],
+    query_texts: Sequence[str],
     blocks: "Iterable[tuple[Sequence[str], csr_matrix]]",
     top: int,
 ) -> Rankings:
     from sparse_adapt.retrieve.encode import encode
     from sparse_adapt.retrieve.search import best_of_blocks
 
-    best = best_of_blocks(encode(encoder, list(asked), "query"), blocks, top)
+    best = best_of_blocks(encode(encoder, list(query_texts), "query"), blocks, top)
     return [[(document_id, score, None) for document_id, score in of_query] for of_query in best]
 
 
-def _in_index(encoder: "SparseEncoder", asked: Sequence[str], folder: Path, top: int) -> Rankings:
+def _in_index(encoder: "SparseEncoder", query_texts: Sequence[str], folder: Path, top: int) -> Rankings:
     from sparse_adapt.engines.lucene import LuceneIndex, look_up
 
     with LuceneIndex(folder) as opened:
-        found = [look_up(text, encoder, opened, top) for text in asked]
-    return [[(hit.document_id, hit.score, hit.impact) for hit in hits] for hits in found]
+        rankings = [look_up(text, encoder, opened, top) for text in query_texts]
+    return [[(hit.document_id, hit.score, hit.impact) for hit in hits] for hits in rankings]
 
 
 def _queries(query: "QueriesGiven | None", queries: "QueriesGiven | None") -> "list[Query]":
@@ -340,9 +340,9 @@ def _queries(query: "QueriesGiven | None", queries: "QueriesGiven | None") -> "l
 
     if isinstance(query, str):
         return [Query("1", query)]
-    given = queries if query is None else query
-    assert given is not None, "checked before"
-    return queries_of(given)
+    source = queries if query is None else query
+    assert source is not None, "checked before"
+    return queries_of(source)
 
 
 def _found(queries: "Sequence[Query]", rankings: Rankings, texts: "DocumentsGiven | None") -> SearchResults:

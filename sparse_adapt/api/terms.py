@@ -89,8 +89,8 @@ class MinedTerms(CommandResult, Sequence["Term"]):
     def to_dict(self) -> dict[str, Any]:
         """The terms with their evidence."""
         terms = [{"term": term.text, "category": term.category, **_evidence(term)} for term in self.terms]
-        found = {"criterion": self.criterion, "terms": terms}
-        return found if self.defined is None else {**found, "defined": self.defined.tally.plain()}
+        stored = {"criterion": self.criterion, "terms": terms}
+        return stored if self.defined is None else {**stored, "defined": self.defined.tally.plain()}
 
     def rows(self) -> list[Row]:
         """A row each, with its evidence."""
@@ -128,8 +128,8 @@ class MinedTerms(CommandResult, Sequence["Term"]):
 
     def data(self) -> Any:  # noqa: ANN401 - what JSON holds
         """The terms with their evidence, and with what became of the definitions that were asked for."""
-        found = self.to_dict()
-        return found if self.defined is not None else found["terms"]
+        stored = self.to_dict()
+        return stored if self.defined is not None else stored["terms"]
 
     def after(self) -> After:
         """What to do with the list: write it, or give each of its words a token; to read what defines them first."""
@@ -143,8 +143,8 @@ class MinedTerms(CommandResult, Sequence["Term"]):
         return After(wrote=[wrote], next_steps=[extend])
 
     def _after_defining(self, defined: Defined) -> After:
-        told = f"{len(defined.definitions):,} definitions; read each, and delete or mend what is wrong"
-        wrote = [(defined.place, told)]
+        message = f"{len(defined.definitions):,} definitions; read each, and delete or mend what is wrong"
+        wrote = [(defined.place, message)]
         wrote += [] if self.place is None else [(self.place, f"{len(self):,} terms")]
         named = ["--glossary", defined.place, "-o", free("adapted")]
         notes = list(defined.tally.lines("definitions written"))
@@ -222,22 +222,24 @@ def mine_terms(
     from sparse_adapt.terms.mining import mine_terms as mine
     from sparse_adapt.terms.mining import paying
 
-    given, tokenizer, criterion = Corpus.of(corpus, columns), tokenizer_of(str(model)), ""
+    source, tokenizer, criterion = Corpus.of(corpus, columns), tokenizer_of(str(model)), ""
     with progress_bars(progress) as bars:
-        watched = bars.counted(given.read(), "documents")
+        documents = bars.counted(source.read(), "documents")
         trained = by == WORDPIECE
-        best = trained_vocabulary(watched, tokenizer, top=top) if trained else mine(watched, tokenizer, top)
-    found, criterion = (best, "") if trained or top is not None else paying(best, share)
-    if not found:
-        _refuse_without_words(given.name, some=top is None and bool(mine(given.read(), tokenizer, 1)))
-    asked = (*_command(given.name, str(model), top, share, by), *column_words(columns))
+        best = (
+            trained_vocabulary(documents, tokenizer, top=top) if trained else mine(documents, tokenizer, top)
+        )
+    best_terms, criterion = (best, "") if trained or top is not None else paying(best, share)
+    if not best_terms:
+        _refuse_without_words(source.name, some=top is None and bool(mine(source.read(), tokenizer, 1)))
+    command = (*_command(source.name, str(model), top, share, by), *column_words(columns))
     defined = None
     if define is not None and llm is not None:
         with progress_bars(progress) as bars:
             defined = _define(
-                found, given, Place(Path(define), overwrite, resumable=False), llm, tokenizer, bars
+                best_terms, source, Place(Path(define), overwrite, resumable=False), llm, tokenizer, bars
             )
-    mined = MinedTerms(tuple(found), criterion, place, asked, defined)
+    mined = MinedTerms(tuple(best_terms), criterion, place, command, defined)
     if place is not None:
         mined.save(place, overwrite=overwrite)
     return mined
@@ -259,13 +261,13 @@ def _define(
 
     server, reads = Server(llm, bars.say, bars.count), [corpus.place or corpus.table or None]
     with way_to_file(place.reading(reads)) as work:
-        found, tally = define(
+        definitions, tally = define(
             server, terms, corpus.read(), journal_beside(place.folder), VisibleText(tokenizer)
         )
-        if not found:
+        if not definitions:
             raise InputError(corpus.name, f"no definition: {'; '.join(tally.lines('definitions written'))}")
-        write_definitions(work / place.folder.name, found, server.model)
-    return Defined(place.folder, tuple(found), tally)
+        write_definitions(work / place.folder.name, definitions, server.model)
+    return Defined(place.folder, tuple(definitions), tally)
 
 
 def _command(corpus: str, model: str, top: int | None, share: float, by: str) -> tuple[str, ...]:

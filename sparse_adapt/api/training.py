@@ -54,8 +54,8 @@ def train(
     if settings and not wanted.trains:
         raise ConfigError(f"{stage}: {unknown('input', next(iter(settings)), sorted(keys))}")
     chosen = settings_for(stage, preset, settings) if wanted.trains else None
-    kept = None if out is not None else tempfile.TemporaryDirectory(prefix="sparse-adapt-")
-    folder = Path(out) if out is not None else Path(kept.name if kept else "") / stage
+    scratch = None if out is not None else tempfile.TemporaryDirectory(prefix="sparse-adapt-")
+    folder = Path(out) if out is not None else Path(scratch.name if scratch else "") / stage
     place = Place(folder, overwrite, resume)
     inputs = InputFolder(place)
     named = {"corpus": inputs.place("corpus", Corpus.of(corpus))} if corpus is not None else {}
@@ -69,6 +69,6 @@ def train(
         bars.end(stage, outcome)
     was = model if isinstance(model, Model) else None
     device = "auto" if was is None else str(was.encoder.device)
-    taught = load(folder, device)
-    taught.keeps = (*(() if was is None else was.keeps), *(() if kept is None else (kept,)))
-    return taught
+    trained = load(folder, device)
+    trained.keeps = (*(() if was is None else was.keeps), *(() if scratch is None else (scratch,)))
+    return trained

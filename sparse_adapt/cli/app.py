@@ -108,8 +108,8 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(wanted: bool) -> None:
+    if wanted:
         from sparse_adapt import __version__
 
         typer.echo(f"sparse-adapt {__version__}")

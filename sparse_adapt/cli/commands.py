@@ -85,30 +85,30 @@ def command_of(row: CommandRow) -> TyperCommand:
     options = options_of(function)
     choices = [choice_of(each) for each in options.values()]
     for table in settings_of(function):
-        found = settings_choices(table.load(), table.names, table.panel, table.without)
-        choices += [each.open() if table.of_stages else each for each in found]
+        fields = settings_choices(table.load(), table.names, table.panel, table.without)
+        choices += [each.open() if table.of_stages else each for each in fields]
     if "json" not in options and inspect.signature(function).return_annotation is not None:
         choices.append(choice_of(Declared("json", bool, JSON, False)))
 
-    def carry_out(context: typer.Context, given: Mapping[str, Any]) -> None:
-        _carry_out(row, function, context, given)
+    def carry_out(context: typer.Context, arguments: Mapping[str, Any]) -> None:
+        _carry_out(row, function, context, arguments)
 
     return typer_command(row.name, "\n\n".join(paragraphs_of(function)[:2]), choices, carry_out)
 
 
 def typer_command(
     name: str,
-    told: str,
+    description: str,
     choices: Sequence[OptionField],
     carry_out: Callable[[typer.Context, Mapping[str, Any]], None],
 ) -> TyperCommand:
     """A command that has these options; `carry_out` gets its context and their values."""
 
-    def callback(invocation: typer.Context, **given: object) -> None:
-        carry_out(invocation, given)
+    def callback(invocation: typer.Context, **arguments: object) -> None:
+        carry_out(invocation, arguments)
 
     choices = [OptionField("invocation", typer.Context), *choices]
-    callback.__doc__ = told
+    callback.__doc__ = description
     callback.__annotations__ = {each.name: each.kind for each in choices}
     callback.__signature__ = Signature(  # type: ignore[attr-defined]
         [
@@ -133,11 +133,11 @@ def choice_of(declared: Declared) -> OptionField:
     """A declared option as typer has it."""
     option = declared.option
     kind: Any = declared.kind if declared.kind is not Path else str
-    told = option.help
+    description = option.help
     if option.choices:
-        told += f" Choose {', '.join(option.choices)}."
+        description += f" Choose {', '.join(option.choices)}."
     shown: Any = option.shown or True
-    named: dict[str, Any] = {"help": told, "show_default": shown, "metavar": option.metavar or None}
+    named: dict[str, Any] = {"help": description, "show_default": shown, "metavar": option.metavar or None}
     named |= {"rich_help_panel": option.panel or None}
     needed = declared.default is Parameter.empty and not declared.optional
     default = Parameter.empty if needed else declared.default
@@ -171,17 +171,19 @@ def _is_simple(field: "FieldInfo") -> bool:
 def _setting(name: str, field: "FieldInfo", panel: str) -> OptionField:
     """The option of one setting; those of a table within are given as KEY=VALUE, any number of times."""
     name = _extra(field, "option") or name
-    kind, flag, told = _scalar(field.annotation), f"--{name.replace('_', '-')}", _told(name, field)
+    kind, flag, description = _scalar(field.annotation), f"--{name.replace('_', '-')}", _told(name, field)
     in_panel: dict[str, Any] = {"rich_help_panel": panel or None}
     if kind is bool:
         flags = f"{flag}/--no-{name.replace('_', '-')}" if field.default else flag
-        return OptionField(name, Annotated[bool, typer.Option(flags, help=told, **in_panel)], field.default)
+        return OptionField(
+            name, Annotated[bool, typer.Option(flags, help=description, **in_panel)], field.default
+        )
     if kind in MARKS:
         shown = _extra(field, "shown") or True
         option = typer.Option(
             flag,
             metavar=MARKS[kind],
-            help=told,
+            help=description,
             show_default=shown,
             callback=_checking(CHECKS[name]) if name in CHECKS else None,
             **in_panel,
@@ -191,7 +193,7 @@ def _setting(name: str, field: "FieldInfo", panel: str) -> OptionField:
         key if each.default is None else f"{key} {each.default:g}" for key, each in kind.model_fields.items()
     )
     option = typer.Option(
-        flag, metavar="KEY=VALUE", help=f"{told} Keys, with their defaults: {keys}.", **in_panel
+        flag, metavar="KEY=VALUE", help=f"{description} Keys, with their defaults: {keys}.", **in_panel
     )
     return OptionField(name, Annotated[list[str] | None, option], None)
 
@@ -216,12 +218,12 @@ def _scalar(annotation: Any) -> Any:  # noqa: ANN401 - types
 
 def _told(name: str, field: "FieldInfo") -> str:
     """What a setting means, its choices where it has some, and its unit where its description leaves it out."""
-    told, unit = field.description or "", _extra(field, "unit")
+    description, unit = field.description or "", _extra(field, "unit")
     if get_origin(field.annotation) is Literal:
-        told += f" Choose {', '.join(map(str, get_args(field.annotation)))}."
-    if unit and unit.casefold() not in f"{name} {told}".casefold():
-        told += f" Unit: {unit}."
-    return told
+        description += f" Choose {', '.join(map(str, get_args(field.annotation)))}."
+    if unit and unit.casefold() not in f"{name} {description}".casefold():
+        description += f" Unit: {unit}."
+    return description
 
 
 def _extra(field: "FieldInfo", key: str) -> str:
@@ -240,10 +242,10 @@ def is_given(context: typer.Context, option: str) -> bool:
 
 def settings_given(context: typer.Context, names: Sequence[str]) -> dict[str, Any]:
     """The settings that stand on the command line, under their own names."""
-    given = {name: context.params[name] for name in names if is_given(context, name)}
+    values = {name: context.params[name] for name in names if is_given(context, name)}
     return {
         name: _table(name, value) if isinstance(value, list | tuple) else value
-        for name, value in given.items()
+        for name, value in values.items()
     }
 
 
@@ -262,26 +264,28 @@ def _table(name: str, words: Sequence[str]) -> dict[str, Any]:
 
 
 def _carry_out(
-    row: CommandRow, function: Callable[..., object], context: typer.Context, given: Mapping[str, Any]
+    row: CommandRow, function: Callable[..., object], context: typer.Context, arguments: Mapping[str, Any]
 ) -> None:
     """Check what stands on the command line, call the function, and show what it gives back."""
     values = fixed_of(function)
     for name, each in options_of(function).items():
-        value = _value(each, given[name])
+        value = _value(each, arguments[name])
         each.check(value, each.flag)
         values[name] = value
-    html = None if given.get("html") is None else Path(given["html"])
+    html = None if arguments.get("html") is None else Path(arguments["html"])
     check_free_file(None if html is None else Place(html, overwrite=True), "page")
-    own = [name for name in given if name not in values and name != "json"]
+    own = [name for name in arguments if name not in values and name != "json"]
     values |= settings_given(context, own)
     if "progress" in inspect.signature(function).parameters:
         values["progress"] = True
     result = inspect.unwrap(function)(**values)
     if row.told:
-        told = resolve_name(row.told)
-        result = told(result, **{name: values[name] for name in (*inspect.signature(told).parameters,)[1:]})
+        message = resolve_name(row.told)
+        result = message(
+            result, **{name: values[name] for name in (*inspect.signature(message).parameters,)[1:]}
+        )
     if result is not None:
-        present(result, json=bool(given.get("json")), html=html)
+        present(result, json=bool(arguments.get("json")), html=html)
 
 
 def _value(declared: Declared, value: Any) -> Any:  # noqa: ANN401 - of any option

@@ -71,9 +71,9 @@ def evaluate_or_save(
             raise ConfigError("--html is for one comparison; a suite draws its own picture into -o DIR")
         if any(each is not None for each in (model, collection, baseline, general)):
             raise ConfigError("--suite names its own models and collections; leave the other options out")
-        given = {"explain": explain, "overwrite": overwrite, "resume": resume, "device": device}
-        found: Tables = resolve_name(SUITE)(suite, out, **given, progress=progress)
-        return found
+        options = {"explain": explain, "overwrite": overwrite, "resume": resume, "device": device}
+        tables: Tables = resolve_name(SUITE)(suite, out, **options, progress=progress)
+        return tables
     if model is None or collection is None:
         raise ConfigError("evaluate needs --model and --collection, or --suite FILE")
     if out is not None or explain:

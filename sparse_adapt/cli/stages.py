@@ -60,8 +60,8 @@ def stage_command(row: Row) -> TyperCommand:
         names = [name for name in stage.settings.model_fields if name in options] if stage.trains else []
         _carry_out(stage, options, settings_given(context, names))
 
-    told = f"{row.summary}\n\n{stage.settings.__doc__ or ''}"
-    return typer_command(row.name, told, [*map(choice_of, places), *settings], carry_out)
+    description = f"{row.summary}\n\n{stage.settings.__doc__ or ''}"
+    return typer_command(row.name, description, [*map(choice_of, places), *settings], carry_out)
 
 
 def _written(out: Out, overwrite: Overwrite = False, resume: Resume = False) -> None:
@@ -82,13 +82,13 @@ def _places(stage: "Stage[Any]") -> list[Declared]:
 def _input(wanted: "Input[Any]") -> Declared:
     description = f"{wanted.description[0].upper()}{wanted.description[1:]}"
     if wanted.key == "corpus":
-        told, mark, check = CORPUS_HELP, "CORPUS", a_corpus
+        about, mark, check = CORPUS_HELP, "CORPUS", a_corpus
     elif wanted.file:
-        told, mark, check = f"{description}: {wanted.file}, or a folder with one.", "FILE", a_file_or_folder
+        about, mark, check = f"{description}: {wanted.file}, or a folder with one.", "FILE", a_file_or_folder
     else:
-        told, mark, check = f"{description}.", "MODEL", a_model
-    told += BY_DEFAULT.get(wanted.source, "")
-    declared = Declared(wanted.key, str, Option(told, flag_of(wanted.key), mark, check=check))
+        about, mark, check = f"{description}.", "MODEL", a_model
+    about += BY_DEFAULT.get(wanted.source, "")
+    declared = Declared(wanted.key, str, Option(about, flag_of(wanted.key), mark, check=check))
     return declared if wanted.needed else declared._replace(default=None)
 
 
@@ -101,22 +101,22 @@ def _settings(stage: "Stage[Any]") -> Iterator[Any]:
         yield each.in_panel(TRAINING if each.name in shared else OWN)
     if stage.presets:
         named = ", ".join(dict.fromkeys(["default", *stage.presets]))
-        told = f"Settings under a name: {named}. Other options go before them."
-        option = Option(told, metavar="NAME", panel=TRAINING)
+        description = f"Settings under a name: {named}. Other options go before them."
+        option = Option(description, metavar="NAME", panel=TRAINING)
         yield choice_of(Declared("preset", str, option, "default"))
 
 
-def _carry_out(stage: "Stage[Any]", options: Mapping[str, Any], given: dict[str, Any]) -> None:
+def _carry_out(stage: "Stage[Any]", options: Mapping[str, Any], arguments: dict[str, Any]) -> None:
     """Carry out one stage as it stands on the command line, and say what follows."""
     from sparse_adapt.pipeline.plan import settings_for
 
     preset, out = options.get("preset", "default"), Path(options["out"])
     name = stage.name
-    settings = settings_for(name, preset, given) if stage.trains else None
+    settings = settings_for(name, preset, arguments) if stage.trains else None
     place = Place(out, options["overwrite"], options["resume"])
     check_output(place)
     if stage.name == "dynamic" and options["pairs"] is not None:
-        _teach_both(options, given)
+        _teach_both(options, arguments)
         return
     from sparse_adapt.stages.runner import carry_out_stage
 
@@ -130,13 +130,13 @@ def _carry_out(stage: "Stage[Any]", options: Mapping[str, Any], given: dict[str,
     present(Written(outcome.folder, WROTE, steps), json=False)
 
 
-def _teach_both(options: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+def _teach_both(options: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
     """The words and then the pairs, as a run of two stages."""
     from sparse_adapt.pipeline.plan import Plan, settings_for
     from sparse_adapt.pipeline.run import run
 
     known = find_stage("contrast").settings.model_fields
-    of_both = {key: value for key, value in given.items() if key in known and key != "weights"}
+    of_both = {key: value for key, value in arguments.items() if key in known and key != "weights"}
     plan = Plan(
         model=options["model"],
         corpus=options["corpus"],
@@ -144,7 +144,7 @@ def _teach_both(options: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         preset="default",
         files={"pairs": options["pairs"]},
         settings={
-            "dynamic": settings_for("dynamic", "default", given),
+            "dynamic": settings_for("dynamic", "default", arguments),
             "contrast": settings_for("contrast", "default", {**of_both, "form": "nt-xent"}),
         },
     )
@@ -152,5 +152,5 @@ def _teach_both(options: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         place = Place(Path(options["out"]), options["overwrite"], options["resume"])
         finished = run(plan, place, bars)
     steps = lines_to_measure(options["model"], finished.model, options["corpus"])
-    told = f"a folder a stage; the model is in {finished.model}"
-    present(Written(finished.folder, told, steps), json=False)
+    message = f"a folder a stage; the model is in {finished.model}"
+    present(Written(finished.folder, message, steps), json=False)

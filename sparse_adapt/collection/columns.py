@@ -120,22 +120,22 @@ SHORT = 40
 OF_BEIR = ("query-id", "corpus-id", "score")
 
 
-def chosen_columns(given: ColumnsGiven) -> dict[str, str]:
+def chosen_columns(choice: ColumnsGiven) -> dict[str, str]:
     """The column of each field that somebody named: `text=Inhalt`, or a dictionary. Raises ConfigError for others."""
     known = {bare_name(field): field for layout in LAYOUTS for field in layout.names}
-    if isinstance(given, str) or not isinstance(given, Mapping | Sequence):
-        raise ConfigError(f"columns: needs FIELD=COLUMN, or a dictionary (found: {given!r})")
-    if not isinstance(given, Mapping):
-        pairs = [str(each).partition("=") for each in given]
-        given = {field.strip(): column.strip() for field, _, column in pairs}
-    for field, column in given.items():
+    if isinstance(choice, str) or not isinstance(choice, Mapping | Sequence):
+        raise ConfigError(f"columns: needs FIELD=COLUMN, or a dictionary (found: {choice!r})")
+    if not isinstance(choice, Mapping):
+        pairs = [str(each).partition("=") for each in choice]
+        choice = {field.strip(): column.strip() for field, _, column in pairs}
+    for field, column in choice.items():
         if field not in known:
             raise ConfigError(f"columns: {unknown('field', str(field), tuple(known))}")
         if not isinstance(column, str | int) or not str(column):
             raise ConfigError(f"columns: {field} needs a heading, or a number from 1 on (found: {column!r})")
         if str(column).isdecimal() and int(column) == 0:
             raise ConfigError(f"columns: {field}={column}; columns are counted from 1")
-    return {known[field]: str(column) for field, column in given.items()}
+    return {known[field]: str(column) for field, column in choice.items()}
 
 
 def plain(heading: str) -> str:
@@ -153,15 +153,15 @@ def columns_of(
     headings = [plain(cell) for cell in cells]
     short = [ASIDE.split(heading)[0].strip("_") for heading in headings]
     own = {field: (plain(heading),) for field, heading in (chosen or {}).items() if field in names}
-    found: dict[str, int] = {}
+    columns: dict[str, int] = {}
     for field in sorted(names, key=lambda field: field not in own):
         wanted = own.get(field, names[field])
         places = [row.index(name) for row in (headings, short) for name in wanted if name in row]
-        free = [place for place in places if place not in found.values()]
+        free = [place for place in places if place not in columns.values()]
         if free:
-            found[field] = free[0]
-    lacks = any(field not in found for field in (*needed, *own))
-    return {} if lacks else {field: found[field] for field in names if field in found}
+            columns[field] = free[0]
+    lacks = any(field not in columns for field in (*needed, *own))
+    return {} if lacks else {field: columns[field] for field in names if field in columns}
 
 
 def bare_name(field: str) -> str:
@@ -181,14 +181,14 @@ class Keys:
             taken = self.taken.get(field)
             if taken is not None and taken in record.fields:
                 continue
-            found = next((name for name in names if record.fields.get(name) is not None), None)
-            if taken is not None and found is not None:
-                before = f'has its {bare_name(field)} under "{found}", those before under "{taken}"'
+            key = next((name for name in names if record.fields.get(name) is not None), None)
+            if taken is not None and key is not None:
+                before = f'has its {bare_name(field)} under "{key}", those before under "{taken}"'
                 raise record.error(f"{before}; give all the same name")
-            if found is not None:
-                self.taken[field] = found
-                if bare_name(found) != bare_name(field):
-                    say_taken(str(record.path), f'"{found}" taken for {bare_name(field)}')
+            if key is not None:
+                self.taken[field] = key
+                if bare_name(key) != bare_name(field):
+                    say_taken(str(record.path), f'"{key}" taken for {bare_name(field)}')
         return {field: self.taken.get(field, field) for field in self.names}
 
 

@@ -57,8 +57,8 @@ def read_smart(path: str | Path) -> Iterator[JsonLine]:
             if number:
                 yield entry()
             number, start, name, parts = begins[1], line, "", {}
-        elif found := FIELD.fullmatch(text):
-            name = found[1]
+        elif match := FIELD.fullmatch(text):
+            name = match[1]
             parts.setdefault(name, [])
         elif text.strip() and not name:
             raise InputError(

@@ -134,8 +134,8 @@ def read_pairs(source: str | Path, *, document_ids: Container[str] | None = None
             raise record.error(f"the pair on line {first} again; remove one of them")
         if document_ids is not None and document_id not in document_ids:
             raise record.error(f'no document "{document_id}" in the corpus; remove the pair')
-        given = record.fields.get("query_id")
-        yield Pair(query, document_id, "" if given is None else record.identifier("query_id"))
+        query_id = record.fields.get("query_id")
+        yield Pair(query, document_id, "" if query_id is None else record.identifier("query_id"))
 
 
 def write_pairs(path: str | Path, pairs: Iterable[Pair]) -> int:
@@ -186,10 +186,10 @@ def _contradictions(record: JsonLine) -> tuple[str, ...]:
         return (record.words("contradiction"), *record.strings("contradictions"))
     if "contradictions" not in record.fields:
         raise record.needs("a list of strings", "contradictions")
-    found = record.strings("contradictions")
-    if not found:
+    texts = record.strings("contradictions")
+    if not texts:
         raise record.error('"contradictions" is empty; fill it in or remove the line')
-    return found
+    return texts
 
 
 def _key(text: str) -> str:

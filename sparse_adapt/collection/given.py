@@ -69,22 +69,22 @@ class Corpus:
     chosen: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, given: "DocumentsGiven", columns: ColumnsGiven = ()) -> "Corpus":
+    def of(cls, source: "DocumentsGiven", columns: ColumnsGiven = ()) -> "Corpus":
         """Resolve what a caller gives. Things in memory are read once, here; a place is read when asked for.
 
         columns: those of a table, by their fields.
         """
         chosen = _of_fields(columns, OF_DOCUMENTS)
-        if chosen and not isinstance(given, str | Path):
+        if chosen and not isinstance(source, str | Path):
             raise ConfigError("columns: are chosen of a table in a file; documents in memory have keys")
-        if isinstance(given, Corpus):
-            return given
-        if isinstance(given, str | Path):
-            return cls(None, table=str(given), chosen=chosen) if chosen else cls(str(given))
+        if isinstance(source, Corpus):
+            return source
+        if isinstance(source, str | Path):
+            return cls(None, table=str(source), chosen=chosen) if chosen else cls(str(source))
         keys = Keys(OF_DOCUMENTS)
-        held = [_document(number, item, keys) for number, item in _numbered(given, "documents")]
-        _check_ids("documents", "document id", (document.document_id for document in held))
-        return cls(None, tuple(held))
+        documents = [_document(number, item, keys) for number, item in _numbered(source, "documents")]
+        _check_ids("documents", "document id", (document.document_id for document in documents))
+        return cls(None, tuple(documents))
 
     @property
     def name(self) -> str:
@@ -112,29 +112,29 @@ class Corpus:
 DocumentsGiven = Place | Iterable[str | Mapping[str, Any] | Document] | Mapping[str, str] | Corpus
 
 
-def queries_of(given: QueriesGiven) -> list[Query]:
+def queries_of(source: QueriesGiven) -> list[Query]:
     """Queries from a place or from memory: texts, a dictionary from ids to texts, dictionaries, `Query`."""
-    if isinstance(given, str | Path):
-        return list(read_queries(given))
+    if isinstance(source, str | Path):
+        return list(read_queries(source))
     keys = Keys(OF_QUERIES)
-    queries = [_query(number, item, keys) for number, item in _numbered(given, "queries")]
+    queries = [_query(number, item, keys) for number, item in _numbered(source, "queries")]
     _check_ids("queries", "query id", (query.query_id for query in queries))
     return queries
 
 
-def judgements_of(given: JudgementsGiven, split: str = "test") -> Judgements:
+def judgements_of(source: JudgementsGiven, split: str = "test") -> Judgements:
     """Judgements from a place or from memory.
 
     In memory: query ids to grades by document id, query ids to lists of relevant ids, or rows of three columns
     (`query_id`, `doc_id`, `grade`; the names of BEIR and TREC are known too).
     """
-    if isinstance(given, str | Path):
-        return read_judgements(given, split)
-    if isinstance(given, Mapping):
-        return {str(query): _grades(documents) for query, documents in given.items()}
+    if isinstance(source, str | Path):
+        return read_judgements(source, split)
+    if isinstance(source, Mapping):
+        return {str(query): _grades(documents) for query, documents in source.items()}
     judgements: Judgements = {}
     keys = Keys(OF_JUDGEMENTS)
-    for number, item in _numbered(given, "judgements"):
+    for number, item in _numbered(source, "judgements"):
         record = _record("judgements", number, item)
         query, document, grade = keys.of(record).values()
         of_query = judgements.setdefault(record.identifier(query), {})
@@ -142,14 +142,14 @@ def judgements_of(given: JudgementsGiven, split: str = "test") -> Judgements:
     return judgements
 
 
-def definitions_of(given: DefinitionsGiven, columns: ColumnsGiven = ()) -> list[Definition]:
+def definitions_of(source: DefinitionsGiven, columns: ColumnsGiven = ()) -> list[Definition]:
     """Definitions from a place or from memory: a dictionary from terms to definitions, pairs, dictionaries.
 
     columns: those of a table, by their fields.
     """
-    if isinstance(given, str | Path):
-        return read_dictionary(given, _of_fields(columns, OF_GLOSSARIES))
-    records = (_defining(number, item) for number, item in _numbered(given, "definitions"))
+    if isinstance(source, str | Path):
+        return read_dictionary(source, _of_fields(columns, OF_GLOSSARIES))
+    records = (_defining(number, item) for number, item in _numbered(source, "definitions"))
     return list(definitions_in(records, "definitions"))
 
 
@@ -165,26 +165,26 @@ def _of_fields(columns: ColumnsGiven, names: Names) -> dict[str, str]:
 # -- items ----------------------------------------------------------------------------------------
 
 
-def _numbered(given: object, what: str) -> Iterator[tuple[int, object]]:
+def _numbered(source: object, what: str) -> Iterator[tuple[int, object]]:
     """The items of a list, the pairs of a dictionary or the rows of a data frame, counted from 1."""
-    return enumerate(at_least_one(items_of(given, what), what, what), start=1)
+    return enumerate(at_least_one(items_of(source, what), what, what), start=1)
 
 
-def items_of(given: object, what: str) -> Iterable[object]:
+def items_of(source: object, what: str) -> Iterable[object]:
     """The items of a list, the pairs of a dictionary, the rows of a data frame as dictionaries. `what`: in messages."""
-    frame: Any = given
-    if hasattr(given, "columns") and hasattr(given, "to_dict"):  # pandas
+    frame: Any = source
+    if hasattr(source, "columns") and hasattr(source, "to_dict"):  # pandas
         return list(frame.to_dict("records"))
-    if hasattr(given, "columns") and hasattr(given, "to_dicts"):  # polars
+    if hasattr(source, "columns") and hasattr(source, "to_dicts"):  # polars
         return list(frame.to_dicts())
-    if isinstance(given, Mapping):
-        if "text" in given or "definition" in given:
+    if isinstance(source, Mapping):
+        if "text" in source or "definition" in source:
             raise InputError(what, "one dictionary, where a list of them is needed; put it in brackets")
-        return list(given.items())
-    if isinstance(given, bytes) or not isinstance(given, Iterable):
-        problem = f"can't be read from {type(given).__name__}; give a path, a list or a data frame"
+        return list(source.items())
+    if isinstance(source, bytes) or not isinstance(source, Iterable):
+        problem = f"can't be read from {type(source).__name__}; give a path, a list or a data frame"
         raise InputError(what, problem)
-    return given
+    return source
 
 
 def _document(number: int, item: object, keys: Keys) -> Document:

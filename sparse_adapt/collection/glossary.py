@@ -50,22 +50,22 @@ def read_dictionary(source: str | Path, chosen: Mapping[str, str] = NONE) -> lis
 
 def definitions_in(records: Iterable[JsonLine], source: str | Path) -> Iterator[Definition]:
     """Each definition once, of at least one. Says which records have none, and which have one that was there."""
-    found = set[tuple[str, str]]()
+    pairs = set[tuple[str, str]]()
     without, again = _LeftOut("have no term with a definition"), _LeftOut("come again")
     keys = Keys({field: OF_GLOSSARIES[field] for field in ("term", "definition")})
     for record in records:
         definition = definition_of(record, keys)
         if definition is None:
             without.add(record)
-        elif (pair := (definition.term, definition.definition)) in found:
+        elif (pair := (definition.term, definition.definition)) in pairs:
             again.add(record)
         else:
-            found.add(pair)
+            pairs.add(pair)
             yield definition
-    if without.count and not found:
+    if without.count and not pairs:
         first = without.first[0]
         raise first.needs("a string", "definition" if first.fields.get("term") else "term")
-    list(at_least_one(found, source, "definitions"))
+    list(at_least_one(pairs, source, "definitions"))
     without.say(source)
     again.say(source)
 

@@ -78,9 +78,9 @@ def _decode(raw: bytes, path: str | Path, number: int) -> str:
     try:
         return raw.decode("utf-8").removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
-        found = f"byte 0x{raw[error.start]:02x} in column {error.start + 1}"
+        problem = f"byte 0x{raw[error.start]:02x} in column {error.start + 1}"
         raise InputError(
-            path, f"not UTF-8 ({found}); save or convert the file as UTF-8", line=number
+            path, f"not UTF-8 ({problem}); save or convert the file as UTF-8", line=number
         ) from error
 
 
@@ -100,8 +100,8 @@ class JsonLine:
         """The error for a field that is absent or of another kind than it should be."""
         if key in self.fields:
             return self.error(f'needs {what} "{key}" (found: {_shown(self.fields[key])})')
-        found = ", ".join(self.fields) or "none"
-        return self.error(f'needs {what} "{key}" (keys found: {found})')
+        keys = ", ".join(self.fields) or "none"
+        return self.error(f'needs {what} "{key}" (keys found: {keys})')
 
     def string(self, key: str, default: str | None = None) -> str:
         """The text under a key; empty is fine. An absent or null one is an error if there is no default."""
@@ -212,8 +212,10 @@ def read_words(path: str | Path) -> Iterator[JsonLine]:
     """Each line that isn't blank, under its number. Raises InputError for a line of something else by its looks."""
     for number, line in read_lines(path):
         if "\t" in line.strip() or STRUCTURED.match(line):
-            found = "tabs between columns" if "\t" in line.strip() else "what looks like JSON or markup"
-            problem = f"holds {found}, where a .txt has one a line; let its name end in .tsv, .jsonl, .json or .trec"
+            sign = "tabs between columns" if "\t" in line.strip() else "what looks like JSON or markup"
+            problem = (
+                f"holds {sign}, where a .txt has one a line; let its name end in .tsv, .jsonl, .json or .trec"
+            )
             raise InputError(path, problem, line=number)
         if line.strip():
             yield JsonLine(path, number, {"_id": str(number), "text": line.strip()})
@@ -274,8 +276,8 @@ def write_objects(path: str | Path, objects: Iterable[Mapping[str, object]]) -> 
 
 
 @cache
-def say_taken(path: str, said: str) -> None:
+def say_taken(path: str, message: str) -> None:
     """Say once what was taken for what in a file."""
     from sparse_adapt.report.messages import say  # which loads Rich
 
-    say(f"{path}: {said}")
+    say(f"{path}: {message}")

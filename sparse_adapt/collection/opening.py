@@ -128,8 +128,8 @@ def _file_system(address: Address) -> tuple[Any, str]:
         files, path = fsspec.core.url_to_fs(address)
     except ImportError as error:
         protocol = address.split("://")[0]
-        found = PACKAGE.search(str(error))
-        needed = f"needs a package that is not installed: pip install {found[1] if found else protocol}"
+        match = PACKAGE.search(str(error))
+        needed = f"needs a package that is not installed: pip install {match[1] if match else protocol}"
         raise InputError(address, f"{protocol}:// {needed}") from error
     except ValueError as error:
         problem = f"fsspec can't open it ({first_line(error)}); check what stands before ://"

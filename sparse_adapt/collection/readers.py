@@ -153,8 +153,8 @@ def _unique_documents(
         yield document
     unique.settle()
     if tagged:
-        said = f"{tagged:,} texts hold tags of HTML, which are read as they stand"
-        say_taken(str(path), f"{said}; what a reader sees is read of .html files in a folder")
+        message = f"{tagged:,} texts hold tags of HTML, which are read as they stand"
+        say_taken(str(path), f"{message}; what a reader sees is read of .html files in a folder")
 
 
 def _numbered_documents(

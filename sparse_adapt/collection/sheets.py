@@ -76,7 +76,7 @@ def _of_library(
 ) -> Iterator[Sheet]:
     """The sheets of a binary file, whose library raises errors of all kinds for a file that isn't one."""
 
-    def told(things: Iterator[T]) -> Iterator[T]:
+    def guarded(things: Iterator[T]) -> Iterator[T]:
         try:
             yield from things
         except SparseAdaptError:
@@ -85,8 +85,8 @@ def _of_library(
             raise InputError(path, f"broken {kind} ({first_line(error)}); save or copy it again") from error
 
     with open_bytes(path) as file:
-        for sheet in told(sheets(path, file)):
-            yield sheet._replace(rows=told(sheet.rows))
+        for sheet in guarded(sheets(path, file)):
+            yield sheet._replace(rows=guarded(sheet.rows))
 
 
 def _of_tsv(path: str | Path) -> Rows:

@@ -79,9 +79,9 @@ def lies_at(source: str | Path, names: Sequence[str]) -> Location | None:
     place = place_of(source)
     if isinstance(place, Path) and not bundled(place).exists():
         return None
-    found = locate(source, names)
-    assert not isinstance(found, Dataset), "names that exist are no data sets"
-    return found
+    path = locate(source, names)
+    assert not isinstance(path, Dataset), "names that exist are no data sets"
+    return path
 
 
 def of_collection(named: str | Path, names: Sequence[str]) -> Source:
@@ -181,18 +181,20 @@ def _in_folder(folder: Path, names: Sequence[str]) -> Path:
 
 def _at_address(address: Address, names: Sequence[str]) -> Address:
     """A remote file, or the one of `names` in a remote folder."""
-    found = names_in(address) if names and not address.name.endswith(READ_AS) else []
-    if not found:
+    names_there = names_in(address) if names and not address.name.endswith(READ_AS) else []
+    if not names_there:
         reachable(address)
         return address
     for name in names:
-        if name in found:
+        if name in names_there:
             return address / name
-    raise _without(address, names, found)
+    raise _without(address, names, names_there)
 
 
-def _without(folder: str | Path, names: Sequence[str], found: Sequence[str]) -> InputError:
-    shown = ", ".join(found[:6]) + (", ..." if len(found) > 6 else "") if found else "nothing"
+def _without(folder: str | Path, names: Sequence[str], names_there: Sequence[str]) -> InputError:
+    shown = (
+        ", ".join(names_there[:6]) + (", ..." if len(names_there) > 6 else "") if names_there else "nothing"
+    )
     return InputError(folder, f"holds no {names[0]} (found: {shown}); give a BEIR folder or the file itself")
 
 
@@ -215,8 +217,8 @@ def _dataset(name: str) -> Dataset:
         return Dataset(name, ir_datasets.load(name))
     except KeyError as error:
         known = ", ".join(corpora.NAMES)
-        tried = f"no such file or folder, bundled corpus ({known}) or ir_datasets id; check the spelling"
-        raise InputError(name, tried) from error
+        message = f"no such file or folder, bundled corpus ({known}) or ir_datasets id; check the spelling"
+        raise InputError(name, message) from error
     except Exception as error:
         problem = f"ir_datasets can't load it ({_reason(error)}); give a local folder"
         raise InputError(name, problem) from error

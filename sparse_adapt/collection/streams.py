@@ -28,13 +28,13 @@ def at_least_one(items: Iterable[T], path: str | Path, kind: str) -> Iterator[T]
 def sample(things: Iterable[T], most: int, seed: int) -> list[T]:
     """At most so many in their order, each as likely as any other. They are read once, and only `most` are held."""
     random = default_rng([seed, 3])
-    kept: list[tuple[int, T]] = []
+    rows: list[tuple[int, T]] = []
     for number, thing in enumerate(things):
-        if len(kept) < most:
-            kept.append((number, thing))
+        if len(rows) < most:
+            rows.append((number, thing))
         elif (place := int(random.integers(number + 1))) < most:
-            kept[place] = (number, thing)
-    return [thing for _, thing in sorted(kept, key=lambda pair: pair[0])]
+            rows[place] = (number, thing)
+    return [thing for _, thing in sorted(rows, key=lambda pair: pair[0])]
 
 
 def evenly(things: Sequence[T], most: int) -> Sequence[T]:

@@ -157,10 +157,10 @@ def _skos(path: Location) -> Iterator[Concept]:
         """What a concept says of itself under the first of these names that it has: texts, or things that have one."""
         for kind in kinds:
             things = graph.objects(subject, kind)
-            told = [next((graph[thing : xl.literalForm | RDF.value]), thing) for thing in things]
-            found = [each for each in told if isinstance(each, Literal)]
-            if found:
-                return sorted((each.language or "", " ".join(each.split())) for each in found)
+            nodes = [next((graph[thing : xl.literalForm | RDF.value]), thing) for thing in things]
+            literals = [each for each in nodes if isinstance(each, Literal)]
+            if literals:
+                return sorted((each.language or "", " ".join(each.split())) for each in literals)
         return []
 
     named = (SKOS.prefLabel, xl.prefLabel, RDFS.label), (SKOS.altLabel,), (xl.altLabel,)

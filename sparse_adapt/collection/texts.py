@@ -36,8 +36,8 @@ def read_loose(folder: Path) -> Iterator[JsonLine]:
         name = path.relative_to(folder).as_posix()
         yield JsonLine(path, number, {"_id": name, "title": page.title, "text": page.text})
     if others:
-        told = ", ".join(f"{count:,} {ending}" for ending, count in others.most_common(5))
-        say_taken(str(folder), f"{others.total():,} files of other kinds are left out ({told})")
+        endings = ", ".join(f"{count:,} {ending}" for ending, count in others.most_common(5))
+        say_taken(str(folder), f"{others.total():,} files of other kinds are left out ({endings})")
     if scanned:
         say_taken(
             str(folder), f"{scanned:,} PDF files hold no text; scanned pages have to be recognised first"
@@ -46,7 +46,7 @@ def read_loose(folder: Path) -> Iterator[JsonLine]:
 
 def _files(folder: Path) -> list[Path]:
     """Every file of a folder and of folders within, sorted, but hidden ones. Raises InputError for a link out of it."""
-    found, inside = list[Path](), folder.resolve()
+    files, inside = list[Path](), folder.resolve()
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         for path in (Path(place, name) for name in (*folders, *names) if not name.startswith(".")):
@@ -55,8 +55,8 @@ def _files(folder: Path) -> list[Path]:
                     "a link that leads out of the folder, or nowhere; copy the file there, or remove the link"
                 )
                 raise InputError(path, problem)
-            found += [path] if path.is_file() else []
-    return sorted(found)
+            files += [path] if path.is_file() else []
+    return sorted(files)
 
 
 # -- kinds ---------------------------------------------------------------------------------------

@@ -142,8 +142,8 @@ def _words(fields: Sequence[_Field]) -> tuple[str, set[str]]:
 
 
 def _lacks(needed: str, fields: Sequence[_Field], path: str | Path, entry: "_Entry") -> InputError:
-    found = ", ".join(dict.fromkeys(each.name for each in fields if each.name)) or "none"
-    return InputError(path, f"needs {needed} (found: {found})", line=entry.line)
+    names = ", ".join(dict.fromkeys(each.name for each in fields if each.name)) or "none"
+    return InputError(path, f"needs {needed} (found: {names})", line=entry.line)
 
 
 # -- entries -------------------------------------------------------------------------------------
@@ -162,8 +162,8 @@ class _Entry:
 
     def attribute(self, names: Sequence[str]) -> str:
         """The first of some attributes that there is."""
-        found = {each[1].lower(): each[2] or each[3] or "" for each in ATTRIBUTE.finditer(self.attributes)}
-        return next((_text(found[name]) for name in names if found.get(name)), "")
+        values = {each[1].lower(): each[2] or each[3] or "" for each in ATTRIBUTE.finditer(self.attributes)}
+        return next((_text(values[name]) for name in names if values.get(name)), "")
 
     def add(self, text: str, path: str | Path) -> None:
         """Add what is left of a line. Raises InputError for an entry that is too long."""
@@ -224,7 +224,7 @@ def _fields(body: str, grammar: Grammar) -> list[_Field]:
         if tags[number][2]:
             ends.setdefault(tags[number][3].lower(), []).append(number)
     borders = [number for number in known if tags[number][1] is not None]
-    found: list[_Field] = []
+    fields: list[_Field] = []
     number, position, behind = 0, 0, 0  # a tag; where what was read ends, and where the tag before it does
     while number < len(tags):
         tag, name = tags[number], tags[number][3].lower()
@@ -232,7 +232,7 @@ def _fields(body: str, grammar: Grammar) -> list[_Field]:
         number, behind = number + 1, tag.end()
         if tag[2] or name not in grammar.fields or not may_stand:
             continue
-        found += _between(body[position : tag.start()])
+        fields += _between(body[position : tag.start()])
         own = ends.get(name, [])
         if (place := bisect(own, number - 1)) < len(own):
             last, position = tags[own[place]].start(), tags[own[place]].end()
@@ -246,8 +246,8 @@ def _fields(body: str, grammar: Grammar) -> list[_Field]:
             while number < len(tags) and tags[number].end() <= last:
                 number += 1
         behind = position
-        found.append(_field(name, body[tag.end() : last]))
-    return [*found, *_between(body[position:])]
+        fields.append(_field(name, body[tag.end() : last]))
+    return [*fields, *_between(body[position:])]
 
 
 def _between(text: str) -> list[_Field]:
@@ -286,7 +286,7 @@ def _uncovered(body: str) -> str:
         if end < 0:
             lacking.add(opening)
             continue
-        held = html.escape(body[mark.end() : end]) if opening == CDATA else " "
-        parts += [body[position : mark.start()], held]
+        text = html.escape(body[mark.end() : end]) if opening == CDATA else " "
+        parts += [body[position : mark.start()], text]
         position = end + len(CLOSING[opening])
     return "".join([*parts, body[position:]])

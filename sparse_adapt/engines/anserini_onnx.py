@@ -181,8 +181,8 @@ class AnseriniEncoder(EncoderEngine):
         """Texts as Anserini turns them into whole numbers (rows, V), in terms of weights."""
         rows, columns, weights = [], [], []
         for row, text in enumerate(texts):
-            found = self._encoder.encode(text)
-            for entry in found.entrySet().toArray():
+            encoded = self._encoder.encode(text)
+            for entry in encoded.entrySet().toArray():
                 if entry.getValue():
                     rows.append(row)
                     columns.append(self._numbers[entry.getKey()])

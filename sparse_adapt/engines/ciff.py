@@ -211,8 +211,10 @@ class PisaIndex(ImpactEngine):
             search = self._index.quantized(
                 num_results=k, query_algorithm=ALGORITHM, toks_scale=1.0, threads=1
             )
-            found = search.transform(frame)
-        for query_id, document_id, score in zip(found["qid"], found["docno"], found["score"], strict=True):
+            results = search.transform(frame)
+        for query_id, document_id, score in zip(
+            results["qid"], results["docno"], results["score"], strict=True
+        ):
             run[query_id][document_id] = self.quantisation.score(round(float(score)))
         return run
 

@@ -108,8 +108,8 @@ class FloatEngine:
         rows = [row for row in self.manifest.take(queries).rows() if row[1]]
         for first in range(0, len(rows), size):
             some = rows[first : first + size]
-            found = search([dict(zip(columns, weights, strict=True)) for _, columns, weights in some])
-            run |= {query_id: ranking for (query_id, _, _), ranking in zip(some, found, strict=True)}
+            rankings = search([dict(zip(columns, weights, strict=True)) for _, columns, weights in some])
+            run |= {query_id: ranking for (query_id, _, _), ranking in zip(some, rankings, strict=True)}
         return run
 
 
@@ -258,14 +258,14 @@ def quiet() -> Iterator[None]:
     """
     sys.stdout.flush()
     sys.stderr.flush()
-    kept = [(number, os.dup(number)) for number in (1, 2)]
+    copies = [(number, os.dup(number)) for number in (1, 2)]
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
-        for number, _ in kept:
+        for number, _ in copies:
             os.dup2(nowhere, number)
         yield
     finally:
-        for number, copy in kept:
+        for number, copy in copies:
             os.dup2(copy, number)
             os.close(copy)
         os.close(nowhere)

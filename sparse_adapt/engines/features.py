@@ -265,9 +265,9 @@ class FeatureIndex(FloatEngine):
         wanted = [
             {names[token]: weight for token, weight in each.items() if names[token]} for each in queries
         ]
-        found = self._ask([each for each in wanted if each], k)
+        rankings = self._ask([each for each in wanted if each], k)
         for each in wanted:
-            yield next(found) if each else {}
+            yield next(rankings) if each else {}
 
 
 def rounded(weights: csr_matrix) -> csr_matrix:
@@ -276,9 +276,10 @@ def rounded(weights: csr_matrix) -> csr_matrix:
     Lucene's `FeatureField` stores a weight as a term frequency, which is the upper bits of its float32.
     """
     bits = weights.data.astype(np.float32).view(np.int32) + (1 << (DROPPED_BITS - 1))
-    kept = (bits >> DROPPED_BITS << DROPPED_BITS).view(np.float32)
+    rounded_weights = (bits >> DROPPED_BITS << DROPPED_BITS).view(np.float32)
     return csr_matrix(
-        (np.minimum(kept, LARGEST), weights.indices.copy(), weights.indptr.copy()), shape=weights.shape
+        (np.minimum(rounded_weights, LARGEST), weights.indices.copy(), weights.indptr.copy()),
+        shape=weights.shape,
     )
 
 
@@ -310,9 +311,11 @@ def bulk_documents(export: ExportFolder) -> Iterator[tuple[str, dict[str, Any]]]
 def _version(fields: FeatureFields, server: Server, place: str) -> str:
     """The server's version. Raises OutputError where the other engine answers."""
     version = server.client.info()["version"]
-    found = version.get("distribution", "elasticsearch")
-    if found != fields.title.lower():
-        raise OutputError(f"{place}: is {found} {version['number']}, not {fields.title}; export for {found}")
+    distribution = version.get("distribution", "elasticsearch")
+    if distribution != fields.title.lower():
+        raise OutputError(
+            f"{place}: is {distribution} {version['number']}, not {fields.title}; export for {distribution}"
+        )
     return str(version["number"])
 
 

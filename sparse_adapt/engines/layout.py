@@ -231,10 +231,10 @@ def id_of_bytes(title: str, most: int) -> CheckId:
     """The check that a document's id has 1 to `most` bytes, for the engine that people call `title`."""
 
     def check(document_id: str) -> None:
-        found = len(document_id.encode())
-        if not 0 < found <= most:
+        size = len(document_id.encode())
+        if not 0 < size <= most:
             raise InputError(
-                repr(document_id[:40]), f"this document id has {found:,} bytes, {title} takes 1 to {most:,}"
+                repr(document_id[:40]), f"this document id has {size:,} bytes, {title} takes 1 to {most:,}"
             )
 
     return check

@@ -151,7 +151,7 @@ class LuceneIndex(ImpactEngine):
     def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """A run: for each query id its k best documents with their scores."""
         return {
-            query_id: {found.document_id: found.score for found in self.search(query, k)}
+            query_id: {hit.document_id: hit.score for hit in self.search(query, k)}
             for query_id, query in zip(queries.ids, self._impacts(queries), strict=True)
         }
 

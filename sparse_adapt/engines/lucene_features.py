@@ -113,5 +113,5 @@ def _ask(
 ) -> Iterator[dict[str, float]]:
     for query in queries:
         factor = halving(query)
-        found = best(searcher, ids, feature_query(query, factor), k)
-        yield {document_id: score / factor for document_id, score in found.items()}
+        hits = best(searcher, ids, feature_query(query, factor), k)
+        yield {document_id: score / factor for document_id, score in hits.items()}

@@ -132,10 +132,10 @@ def _how_to_ask(export: ExportFolder) -> str:
 
 def _tokenizer(encoder: SparseEncoder, side: QuerySide) -> bytes:
     """`tokenizer.json`, which cuts at the longest query. The encoder's own tokenizer stays as it is."""
-    held = encoder.tokenizer.model_max_length
+    longest = encoder.tokenizer.model_max_length
     with TemporaryDirectory() as scratch:
         write_tokenizer(Path(scratch), encoder.tokenizer, side.longest)
-        encoder.tokenizer.model_max_length = held
+        encoder.tokenizer.model_max_length = longest
         return (Path(scratch) / TOKENIZER).read_bytes()
 
 
@@ -161,11 +161,11 @@ def write_bundle(
     function: Literal["SPARSE_ENCODING", "SPARSE_TOKENIZE"],
 ) -> None:
     """Write what ML Commons takes: some files by their names in a zip file, and what registers it beside its URL."""
-    held = BytesIO()
-    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, content in files.items():
             archive.writestr(zipfile.ZipInfo(path, EPOCH), content, zipfile.ZIP_DEFLATED)
-    zip_file.write_bytes(held.getvalue())
+    zip_file.write_bytes(buffer.getvalue())
     registration = {
         "name": name,
         "version": "1.0.0",

@@ -52,9 +52,9 @@ class ScriptedEncoder(nn.Module):
     def __init__(self, encoder: SparseEncoder) -> None:
         super().__init__()
         self.encoder = PooledEncoder(encoder)
-        kept = torch.ones(encoder.vocabulary_size)
-        kept[list(encoder.tokenizer.all_special_ids)] = 0.0
-        self.register_buffer("kept", kept)
+        factors = torch.ones(encoder.vocabulary_size)
+        factors[list(encoder.tokenizer.all_special_ids)] = 0.0
+        self.register_buffer("kept", factors)
 
     def forward(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         """Weights (B, V) of token ids and mask (B, L)."""
@@ -126,15 +126,15 @@ def _write_script(encoder: SparseEncoder, path: Path) -> float:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")  # that shapes may have become constants: the runs below tell
             module = ScriptedEncoder(encoder).cpu().eval()
-            held = BytesIO()  # torch ends the process where a file of its own can't be finished
-            torch.jit.save(torch.jit.trace(module, (inputs,), strict=False), held)
-            path.write_bytes(held.getvalue())
+            buffer = BytesIO()  # torch ends the process where a file of its own can't be finished
+            torch.jit.save(torch.jit.trace(module, (inputs,), strict=False), buffer)
+            path.write_bytes(buffer.getvalue())
         script, token_scales = torch.jit.load(str(path)), torch.from_numpy(encoder.token_scales_of())
         token_scales[list(encoder.tokenizer.all_special_ids)] = 0.0
 
         def weigh(ids: Tensor, mask: Tensor) -> Tensor:
-            found: Tensor = script(dict(zip(INPUTS, (ids, mask), strict=True)))[OUTPUT]
-            return found
+            weights: Tensor = script(dict(zip(INPUTS, (ids, mask), strict=True)))[OUTPUT]
+            return weights
 
         return largest_difference(encoder, weigh, token_scales)
     finally:

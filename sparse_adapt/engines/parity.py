@@ -98,14 +98,16 @@ def check_engine(
     run = engine.search_all(put, k)
     exact = Searcher(documents.vectors).top_k(queries.vectors, k)
     plain = _scores(queries.vectors, documents.vectors)
-    kept = _scores(engine.asked(put), engine.stored(documents))
+    stored_scores = _scores(engine.asked(put), engine.stored(documents))
     row_of = {document_id: row for row, document_id in enumerate(documents.ids)}
     differences, largest = [], 0.0
-    for query_id, (rows, _), by_weights, by_kept in zip(queries.ids, exact, plain, kept, strict=True):
-        found = EngineRanking(query_id, run.get(query_id, {}), row_of, k)
-        difference = found.explain(rows.tolist(), by_weights, by_kept, engine.tolerance)
+    for query_id, (rows, _), by_weights, by_stored in zip(
+        queries.ids, exact, plain, stored_scores, strict=True
+    ):
+        ranking = EngineRanking(query_id, run.get(query_id, {}), row_of, k)
+        difference = ranking.explain(rows.tolist(), by_weights, by_stored, engine.tolerance)
         differences += [difference] if difference else []
-        largest = max(largest, found.largest_difference(by_weights))
+        largest = max(largest, ranking.largest_difference(by_weights))
     expected: Run = {
         query_id: {documents.ids[row]: float(score) for row, score in zip(*each, strict=True)}
         for query_id, each in zip(queries.ids, exact, strict=True)
@@ -140,13 +142,13 @@ class EngineRanking:
         self.scores = np.array([ranking[each] for each in self.ids], dtype=np.float64)
 
     def explain(
-        self, exact_rows: list[int], plain: DocumentScores, kept: DocumentScores, tolerance: float
+        self, exact_rows: list[int], plain: DocumentScores, stored: DocumentScores, tolerance: float
     ) -> Difference | None:
         """Why the list isn't the exact one, or None where it is.
 
         plain, kept: (N) scores over the float weights, and over those that the engine keeps.
         """
-        fault = self._fault(kept, max(tolerance, LEAST_TOLERANCE))
+        fault = self._fault(stored, max(tolerance, LEAST_TOLERANCE))
         if fault:
             return Difference(self.query_id, "fault", fault)
         if self.rows == exact_rows:
@@ -162,16 +164,16 @@ class EngineRanking:
             return 0.0
         return float(np.abs(self.scores - plain[self.rows]).max() / max(plain.max(), LEAST_TOLERANCE))
 
-    def _fault(self, kept: DocumentScores, tolerance: float) -> str:
+    def _fault(self, stored: DocumentScores, tolerance: float) -> str:
         """The first thing wrong with the list, given the scores (N) that it should be made by; "" if none."""
         if self.foreign is not None:
             return f"names {self.foreign!r}, which is not in the corpus"
-        slack = tolerance * max(float(kept.max(initial=0.0)), LEAST_TOLERANCE)
-        off = np.abs(self.scores - kept[self.rows])
+        slack = tolerance * max(float(stored.max(initial=0.0)), LEAST_TOLERANCE)
+        off = np.abs(self.scores - stored[self.rows])
         if not (off <= slack).all():  # so that a score that is no number is off, too
             place = int(off.argmax())
-            return f"{self.ids[place]} scores {self.scores[place]:.6g}, not {kept[self.rows[place]]:.6g}"
-        return self._misplaced(kept, tolerance)
+            return f"{self.ids[place]} scores {self.scores[place]:.6g}, not {stored[self.rows[place]]:.6g}"
+        return self._misplaced(stored, tolerance)
 
     def _misplaced(self, scores: DocumentScores, tolerance: float) -> str:
         """Which document stands too low or is missing by these scores (N); "" if the list may be right."""

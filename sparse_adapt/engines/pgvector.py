@@ -101,8 +101,8 @@ def _write_documents(
 ) -> ExportManifest:
     """Write documents and what makes an index of them; the manifest with what was cut, and with the longest."""
     counts = {"cut_documents": 0, "cut_weights": 0, "most_weights": 0}
-    kept = partial(_counted, counts)
-    write = in_parts(partial(_row, size), suffix="copy", check_id=_check_id, rounded=kept)
+    cut = partial(_counted, counts)
+    write = in_parts(partial(_row, size), suffix="copy", check_id=_check_id, rounded=cut)
     manifest = write(work, manifest, blocks)
     hnsw = counts["most_weights"] <= MOST_IN_HNSW
     write_text(work / "index.sql", INDEX if hnsw else NO_INDEX)
@@ -111,12 +111,12 @@ def _write_documents(
 
 def _counted(counts: dict[str, int], weights: csr_matrix) -> csr_matrix:
     """Weights (rows, V) as they are kept, and in `counts` what it takes."""
-    kept = heaviest(weights)
-    lost = weights.getnnz(axis=1) - kept.getnnz(axis=1)
+    heavy = heaviest(weights)
+    lost = weights.getnnz(axis=1) - heavy.getnnz(axis=1)
     counts["cut_documents"] += int((lost > 0).sum())
     counts["cut_weights"] += int(lost.sum())
-    counts["most_weights"] = max(counts["most_weights"], int(kept.getnnz(axis=1).max(initial=0)))
-    return kept
+    counts["most_weights"] = max(counts["most_weights"], int(heavy.getnnz(axis=1).max(initial=0)))
+    return heavy
 
 
 def heaviest(weights: csr_matrix) -> csr_matrix:
@@ -124,12 +124,12 @@ def heaviest(weights: csr_matrix) -> csr_matrix:
     lengths = weights.getnnz(axis=1)
     if lengths.max(initial=0) <= MOST_WEIGHTS:
         return weights
-    kept = weights.copy()
+    heavy = weights.copy()
     for row in np.flatnonzero(lengths > MOST_WEIGHTS):
-        inside = kept.data[kept.indptr[row] : kept.indptr[row + 1]]
+        inside = heavy.data[heavy.indptr[row] : heavy.indptr[row + 1]]
         inside[np.argsort(-inside, kind="stable")[MOST_WEIGHTS:]] = 0
-    kept.eliminate_zeros()
-    return kept
+    heavy.eliminate_zeros()
+    return heavy
 
 
 def _check_id(document_id: str) -> None:

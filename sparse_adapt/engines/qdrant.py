@@ -152,8 +152,8 @@ class QdrantEdge(FloatEngine):
             edge.QueryRequest(limit=k, query=edge.Query.Nearest(vector, using=VECTOR), with_payload=True)
             for vector in vectors
         ]
-        for found in self._shard.query_batch(edge.QueryBatchRequest(requests)):
-            yield {(point.payload or {})["document_id"]: point.score for point in found}
+        for result in self._shard.query_batch(edge.QueryBatchRequest(requests)):
+            yield {(point.payload or {})["document_id"]: point.score for point in result}
 
 
 @contextmanager

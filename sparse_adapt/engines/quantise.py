@@ -98,8 +98,8 @@ def _checked(block: EncodedBatch) -> EncodedBatch:
 
 def _entries(block: EncodedBatch, values: NDArray[Any], largest: float, kind: type[np.generic]) -> Entries:
     vectors = block.vectors
-    kept = np.minimum(values, largest).astype(kind)
-    result = csr_matrix((kept, vectors.indices.copy(), vectors.indptr.copy()), shape=vectors.shape)
-    dropped = int((vectors.data > 0).sum() - (kept > 0).sum())
+    impacts = np.minimum(values, largest).astype(kind)
+    result = csr_matrix((impacts, vectors.indices.copy(), vectors.indptr.copy()), shape=vectors.shape)
+    dropped = int((vectors.data > 0).sum() - (impacts > 0).sum())
     result.eliminate_zeros()
     return Entries(block.ids, result, dropped, int((values > largest).sum()))

@@ -86,9 +86,9 @@ class SeismicIndex(FloatEngine):
 
     def stored(self, documents: EncodedBatch) -> csr_matrix:
         """The documents in float16 (rows, V)."""
-        kept = self.manifest.take(documents).vectors
-        kept.data = kept.data.astype(np.float16).astype(np.float32)
-        return kept
+        vectors = self.manifest.take(documents).vectors
+        vectors.data = vectors.data.astype(np.float16).astype(np.float32)
+        return vectors
 
     def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """For each query id its k best documents with their scores."""
@@ -96,7 +96,7 @@ class SeismicIndex(FloatEngine):
 
     def _search(self, k: int, queries: list[dict[int, float]]) -> Iterator[dict[str, float]]:
         for query in queries:
-            found = self._index.search(
+            hits = self._index.search(
                 query_id="",
                 query_components=self._tokens[list(query)],
                 query_values=np.array(list(query.values()), np.float32),
@@ -104,7 +104,7 @@ class SeismicIndex(FloatEngine):
                 query_cut=len(query),
                 heap_factor=SKIP_NOTHING,
             )
-            yield {document_id: score for _, score, document_id in found if score > 0}
+            yield {document_id: score for _, score, document_id in hits if score > 0}
 
 
 def _index_class(tokens: int) -> str:

@@ -145,8 +145,8 @@ def _refuse_inputs(place: Path, path: str | Path, reads: Reads) -> None:
             continue
         source = source.resolve()
         if source == place or place in source.parents or (source.is_dir() and source in place.parents):
-            said = "is" if source == place else "holds" if place in source.parents else "lies in"
-            raise OutputError(f"{path}: {said} what this command reads ({read}); choose another -o")
+            relation = "is" if source == place else "holds" if place in source.parents else "lies in"
+            raise OutputError(f"{path}: {relation} what this command reads ({read}); choose another -o")
 
 
 @contextmanager
@@ -278,10 +278,10 @@ def _working_in(partial: Path, place: Place) -> Iterator[None]:
                 remove(partial)
         if not isinstance(error, OSError) and not is_full(error):
             raise
-        kept = f"what was done is kept in {partial}; " if is_there(partial) else ""
-        then = "pass --resume" if kept else "run it again"
+        hint = f"what was done is kept in {partial}; " if is_there(partial) else ""
+        then = "pass --resume" if hint else "run it again"
         mend = "free some space" if is_full(error) else "see to the disk"
-        raise OutputError(f"{place.folder}: {reason_of(error)}; {kept}{mend} and {then}") from error
+        raise OutputError(f"{place.folder}: {reason_of(error)}; {hint}{mend} and {then}") from error
 
 
 def _restore(place: Path) -> None:

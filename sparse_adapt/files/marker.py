@@ -80,8 +80,8 @@ def checksum(place: str | Path, files: Iterable[Path] | None = None) -> str:
 def files_at(folder: Path) -> Iterator[Path]:
     """The files of a folder that count: those that loading reads where it is a model's, all of them otherwise."""
     if (folder / MODEL_MARK).is_file():
-        found = {file for pattern in OF_A_MODEL for file in folder.glob(pattern)}
-        yield from (file for file in found if file.name not in ABOUT_A_MODEL and file.is_file())
+        files = {file for pattern in OF_A_MODEL for file in folder.glob(pattern)}
+        yield from (file for file in files if file.name not in ABOUT_A_MODEL and file.is_file())
     else:
         yield from (file for file in folder.rglob("*") if file.is_file())
 
@@ -139,12 +139,12 @@ def vouching(folder: Path) -> Iterator[None]:
     for path in written:
         give_ordinary_mode(path)
     sums = {path.relative_to(folder).as_posix(): checksum_of_file(path) for path in sorted(written)}
-    kept = (
+    files = (
         {}
         if marker is None
         else {name: each for name, each in marker.sha256.items() if (folder / name).exists()}
     )
-    _write(folder, Marker({**kept, **sums}, marker is not None and marker.at_once))
+    _write(folder, Marker({**files, **sums}, marker is not None and marker.at_once))
 
 
 def marker_of(folder: Path) -> Marker | None:
@@ -230,8 +230,8 @@ def _write(folder: Path, marker: Marker) -> None:
 
 def _state(path: Path) -> tuple[int, int, int]:
     """What changes whenever a file is written."""
-    found = path.lstat()
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    status = path.lstat()
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _is_inside(name: str) -> bool:

@@ -38,8 +38,8 @@ def parse_record(
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         problem = f"{place}: {first['msg']}" if place else first["msg"]
-        said = f"not a file that this version reads ({problem}); {advice}"
-        raise InputError(path, said, line=line) from error
+        message = f"not a file that this version reads ({problem}); {advice}"
+        raise InputError(path, message, line=line) from error
 
 
 def _bytes_of(path: Path) -> bytes:
@@ -55,8 +55,8 @@ def toml(value: object) -> str:
     A table stands inside braces, without what is None in it, for which TOML has no sign.
     """
     if isinstance(value, Mapping):
-        held = (f"{key} = {toml(inner)}" for key, inner in value.items() if inner is not None)
-        return "{ " + ", ".join(held) + " }"
+        parts = (f"{key} = {toml(inner)}" for key, inner in value.items() if inner is not None)
+        return "{ " + ", ".join(parts) + " }"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(toml, value)) + "]"
     return json.dumps(value, ensure_ascii=False)

@@ -76,7 +76,7 @@ def made_from_same(
     return before is not None and not differs
 
 
-def check_request(record: Path, asked: Mapping[str, Any]) -> None:
+def check_request(record: Path, request: Mapping[str, Any]) -> None:
     """Raise ConfigError where a file holds another request than this one, InputError where it holds none."""
     try:
         before = json.loads(record.read_bytes()) if record.is_file() else None
@@ -84,7 +84,7 @@ def check_request(record: Path, asked: Mapping[str, Any]) -> None:
         raise InputError(record, f"broken ({error}); pass --overwrite to start again") from error
     if before is not None and not isinstance(before, dict):
         raise InputError(record, "doesn't say what the run was begun with; pass --overwrite to start again")
-    made_from_same(record, before, json.loads(json.dumps(asked)))
+    made_from_same(record, before, json.loads(json.dumps(request)))
 
 
 def changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:

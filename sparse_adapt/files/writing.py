@@ -89,8 +89,8 @@ def sweep(folder: Path, name: str | None = None) -> None:
     What a process that lives is writing stays: the process holds a lock on it.
     """
     for path in list(folder.iterdir()):
-        found = TEMPORARY.fullmatch(path.name)
-        if found and name in (None, found[1]) and path.is_file() and not path.is_symlink():
+        match = TEMPORARY.fullmatch(path.name)
+        if match and name in (None, match[1]) and path.is_file() and not path.is_symlink():
             with suppress(OSError):
                 _remove_unless_held(path)
 

@@ -65,9 +65,9 @@ class DenseEncoder:
         parts = []
         for start in range(0, len(texts), TEXTS_A_PART):
             part = texts[start : start + TEXTS_A_PART]
-            kept = self._kept(part)
-            parts.append(self._encoded(part) if kept is None else kept)
-            progress(len(part) if kept is None else Before(len(part)))
+            cached = self._kept(part)
+            parts.append(self._encoded(part) if cached is None else cached)
+            progress(len(part) if cached is None else Before(len(part)))
         return (
             np.concatenate(parts)
             if parts
@@ -76,10 +76,10 @@ class DenseEncoder:
 
     def _kept(self, texts: Sequence[str]) -> Vectors | None:
         """The vectors of some texts (B, H) where they were kept; None where they weren't."""
-        kept = None if self.cache is None else kept_arrays(self._place_of(texts, self.cache), self.old)
-        if kept is None or "vectors" not in kept:
+        cached = None if self.cache is None else kept_arrays(self._place_of(texts, self.cache), self.old)
+        if cached is None or "vectors" not in cached:
             return None
-        return kept["vectors"].astype(np.float32, copy=False)
+        return cached["vectors"].astype(np.float32, copy=False)
 
     def _place_of(self, texts: Sequence[str], cache: Path) -> Path:
         """The file in which the vectors of some texts are kept."""

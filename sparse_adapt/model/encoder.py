@@ -160,8 +160,8 @@ class Encoder(nn.Module, ABC):
     def new_tokens_in(self, texts: Sequence[str]) -> NDArray[np.bool_]:
         """Which texts say which new token, in the order of `new_tokens` (T): (B, T)."""
         new_ids = [token.token_id for token in self.new_tokens]
-        said = [np.isin(new_ids, ids) for ids in self.tokenize(texts)]
-        return np.array(said, np.bool_).reshape(len(texts), len(new_ids))
+        mentions = [np.isin(new_ids, ids) for ids in self.tokenize(texts)]
+        return np.array(mentions, np.bool_).reshape(len(texts), len(new_ids))
 
     def old_tokenization(self, token_ids: TokenIds) -> list[int]:
         """The same text in the vocabulary from before extension: every new token replaced by its pieces.
@@ -178,11 +178,11 @@ class Encoder(nn.Module, ABC):
 
 def write_vocabulary(folder: Path, encoder: Encoder, windows: Windows | None = None) -> None:
     """Write beside a model what an extension added, the longest text, and the windows that documents are read by."""
-    told: JsonObject = {"max_tokens": encoder.max_tokens}
+    stored: JsonObject = {"max_tokens": encoder.max_tokens}
     if windows is not None:
-        told["windows"] = asdict(windows)
-    told["new_tokens"] = [asdict(token) for token in encoder.new_tokens]
-    write_json(folder / VOCABULARY_FILE, told)
+        stored["windows"] = asdict(windows)
+    stored["new_tokens"] = [asdict(token) for token in encoder.new_tokens]
+    write_json(folder / VOCABULARY_FILE, stored)
 
 
 def read_vocabulary(
@@ -199,11 +199,11 @@ def read_vocabulary(
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
         reason = " ".join(str(error).split("\n")[:3])
         raise ModelError(f"{path}: damaged ({reason}); repeat the extension") from error
-    found = stored.get("windows")
+    entry = stored.get("windows")
     try:
-        windows = None if found is None else Windows(**{key: int(value) for key, value in found.items()})
+        windows = None if entry is None else Windows(**{key: int(value) for key, value in entry.items()})
     except (ConfigError, ValueError, TypeError, AttributeError) as error:
         raise ModelError(
-            f"{path}: its windows are {found!r}; take them out, or repeat the adaptation"
+            f"{path}: its windows are {entry!r}; take them out, or repeat the adaptation"
         ) from error
     return tokens, longest, windows

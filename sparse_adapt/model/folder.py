@@ -32,8 +32,8 @@ class Bundled(NamedTuple):
     def folder(self) -> Path | None:
         """The folder of the model; None where the package isn't installed."""
         spec = find_spec(self.package)
-        found = spec.submodule_search_locations if spec is not None else None
-        places = (Path(place) / "model" for place in found or ())
+        folders = spec.submodule_search_locations if spec is not None else None
+        places = (Path(place) / "model" for place in folders or ())
         return next((place for place in places if place.is_dir()), None)
 
 
@@ -200,8 +200,8 @@ def _licence_of_card(source: str) -> str:
 def _licence_of_package(package: str) -> str:
     """The licence that an installed package's metadata names; empty where it names none."""
     try:
-        told = metadata(package)
+        fields = metadata(package)
     except PackageNotFoundError:
         return ""
-    named = (told[key] for key in ("License-Expression", "License") if key in told)
+    named = (fields[key] for key in ("License-Expression", "License") if key in fields)
     return next((licence.strip() for licence in named if licence.strip()), "")

@@ -68,9 +68,9 @@ class Form:
         order = np.lexsort((vectors.indices, -vectors.data, rows))
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order)) - vectors.indptr[rows]
-        held = rank < self.entries
-        starts = np.concatenate([[0], np.cumsum(np.bincount(rows[held], minlength=vectors.shape[0]))])
-        return csr_matrix((vectors.data[held], vectors.indices[held], starts), shape=vectors.shape)
+        heavy = rank < self.entries
+        starts = np.concatenate([[0], np.cumsum(np.bincount(rows[heavy], minlength=vectors.shape[0]))])
+        return csr_matrix((vectors.data[heavy], vectors.indices[heavy], starts), shape=vectors.shape)
 
 
 USUAL = Form()

@@ -111,8 +111,8 @@ def _with_head(place: Path, source: ModelSource) -> PreTrainedModel:
 def _take_rows(masked_lm: PreTrainedModel, sparse: SparseEncoder) -> None:
     """Give the decoder the SPLADE model's rows and biases, and principal components of the body's embeddings beside."""
     decoder, rows = masked_lm.get_output_embeddings(), sparse.output_rows
-    held: Tensor = masked_lm.get_input_embeddings().weight  # type: ignore[assignment]
-    centred = held - held.mean(dim=0)
+    input_rows: Tensor = masked_lm.get_input_embeddings().weight  # type: ignore[assignment]
+    centred = input_rows - input_rows.mean(dim=0)
     directions = torch.linalg.eigh(centred.T @ centred)[1].flip(1)  # the largest first
     beside = centred @ directions[:, : decoder.in_features - rows.shape[1]]
     if beside.shape[1]:
@@ -145,10 +145,12 @@ def _fit(
     states, wanted = _seen(masked_lm, dense, sparse, theirs, token_ids)
     states = torch.cat([states, states.new_ones(len(states), 1)], dim=1).double()
     penalty = RIDGE * len(states) * states[:, :-1].var(dim=0).mean() * torch.eye(states.shape[1])
-    found = torch.linalg.solve(states.T @ states + penalty, states.T @ wanted.double()).float()  # (H + 1, S)
+    solution = torch.linalg.solve(
+        states.T @ states + penalty, states.T @ wanted.double()
+    ).float()  # (H + 1, S)
     again = torch.arange(dense.out_features) % wanted.shape[1]
-    dense.weight.copy_(found[:-1].T[again])
-    dense.bias.copy_(found[-1][again])
+    dense.weight.copy_(solution[:-1].T[again])
+    dense.bias.copy_(solution[-1][again])
 
 
 def _seen(

@@ -40,24 +40,24 @@ class Head:
 def measure_head(encoder: SparseEncoder, passages: Sequence[str], questions: Sequence[str]) -> Head:
     """What an encoder makes of some general passages and questions."""
     read = [ids[:LONGEST] for ids in encoder.tokenize(passages)]
-    asked = encoder.tokenize(questions, "query")
+    token_ids = encoder.tokenize(questions, "query")
     active = (encoder.weights(read) > 0).cpu().numpy()
     if encoder.query_side is None:
-        queries = float((encoder.for_side("query").weights(asked) > 0).sum(dim=1).float().mean())
+        queries = float((encoder.for_side("query").weights(token_ids) > 0).sum(dim=1).float().mean())
     else:
-        queries = encoder.query_side.vectors(asked).nnz / len(asked)
+        queries = encoder.query_side.vectors(token_ids).nnz / len(token_ids)
     says = np.zeros_like(active)
     for row, ids in enumerate(read):
         says[row, list(ids)] = True
     says[:, list(encoder.tokenizer.all_special_ids)] = False
-    said = says.any(axis=0)
+    active_somewhere = says.any(axis=0)
     return Head(
         nonzero_document=float(active.sum(axis=1).mean()),
         nonzero_query=queries,
         dark=float((~active.any(axis=1)).mean()),
         active=float(active.any(axis=0).mean()),
-        said=int(said.sum()),
-        never_active=int((said & ~(says & active).any(axis=0)).sum()),
+        said=int(active_somewhere.sum()),
+        never_active=int((active_somewhere & ~(says & active).any(axis=0)).sum()),
     )
 
 
@@ -72,13 +72,15 @@ def unreachable(encoder: SparseEncoder) -> list[int]:
     )
     inside = raw.model.continuing_subword_prefix if isinstance(raw.model, BPE | WordPiece) else None
     special = set(encoder.tokenizer.all_special_ids)
-    tried = {
+    spellings = {
         token_id: new.get(token_id) or raw.decode([token_id])
         for token_id, name in enumerate(encoder.tokens)
         if name and token_id not in special and _begins_word(name, inside)
     }
-    read = raw.encode_batch(list(tried.values()), add_special_tokens=False)
-    return [token_id for token_id, found in zip(tried, read, strict=True) if token_id not in found.ids]
+    read = raw.encode_batch(list(spellings.values()), add_special_tokens=False)
+    return [
+        token_id for token_id, encoding in zip(spellings, read, strict=True) if token_id not in encoding.ids
+    ]
 
 
 def _begins_word(name: str, inside: str | None) -> bool:

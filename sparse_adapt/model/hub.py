@@ -76,25 +76,27 @@ def check_pushable(hub_id: str, private: bool, overwrite: bool) -> list[str] | N
     if get_token() is None:
         raise ConfigError(f"no token of the Hub; make one there that may write, and give it {LOG_IN}")
     try:
-        found = _api(HfApi).model_info(hub_id)
+        info = _api(HfApi).model_info(hub_id)
     except RepositoryNotFoundError:
         return None
     except (OSError, ValueError, HTTPError) as error:
         raise _refused(hub_id, error) from error
-    files = [each.rfilename for each in found.siblings or ()]
+    files = [each.rfilename for each in info.siblings or ()]
     if not overwrite and set(files) - MADE_BY_THE_HUB:
         raise OutputError(
             f"{ON_THE_HUB}{hub_id}: is there already ({len(files):,} files); choose another name, or replace its "
             "files with --overwrite: earlier ones stay in its history"
         )
-    if private and not found.private:
+    if private and not info.private:
         raise OutputError(
             f"{ON_THE_HUB}{hub_id}: everybody sees it, so --private can't be; choose another name"
         )
     return files
 
 
-def push(hub_id: str, files: Mapping[str, Path | bytes], held: Sequence[str] | None, private: bool) -> None:
+def push(
+    hub_id: str, files: Mapping[str, Path | bytes], files_there: Sequence[str] | None, private: bool
+) -> None:
     """Put files into a repository, by their names there, in one commit. `held`: what it holds; None makes it first.
 
     Raises OutputError where the Hub refuses them, or can't be reached; then none of them is there.
@@ -102,7 +104,7 @@ def push(hub_id: str, files: Mapping[str, Path | bytes], held: Sequence[str] | N
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
     from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]
 
-    gone = [name for name in held or () if name not in files and is_loaded(name)]
+    gone = [name for name in files_there or () if name not in files and is_loaded(name)]
     changes: list[CommitOperationAdd | CommitOperationDelete] = [
         *(
             CommitOperationAdd(name, str(each) if isinstance(each, Path) else each)
@@ -111,7 +113,7 @@ def push(hub_id: str, files: Mapping[str, Path | bytes], held: Sequence[str] | N
         *(CommitOperationDelete(name) for name in gone),
     ]
     try:
-        if held is None:
+        if files_there is None:
             _api(HfApi).create_repo(hub_id, private=private)
         _api(HfApi).create_commit(hub_id, changes, commit_message=f"Push by sparse-adapt {__version__}")
     except (OSError, ValueError, RuntimeError, HTTPError) as error:
@@ -129,7 +131,7 @@ def _refused(hub_id: str, error: Exception) -> OutputError:
         if isinstance(error, RuntimeError) and isinstance(error.__cause__, Exception)
         else error
     )
-    said = getattr(cause, "server_message", None) or cause
+    message = getattr(cause, "server_message", None) or cause
     status = getattr(getattr(cause, "response", None), "status_code", None)
     advice = (
         f"give a token that may write there, {LOG_IN}"
@@ -137,5 +139,5 @@ def _refused(hub_id: str, error: Exception) -> OutputError:
         else "check the connection and run it again"
     )
     return OutputError(
-        f"{ON_THE_HUB}{hub_id}: the Hub took nothing ({first_line(said)}); {advice}",
+        f"{ON_THE_HUB}{hub_id}: the Hub took nothing ({first_line(message)}); {advice}",
     )

@@ -129,11 +129,11 @@ def read_length(place: Path) -> tuple[int | None, JsonObject]:
     """The longest text in tokens, where a transformer's folder says it, and what it says beside."""
     named = (place / LENGTH_FILE, *sorted(place.glob(OTHER_LENGTH_FILES)))
     path = next((each for each in named if each.is_file()), named[0])
-    told = read_object(path, optional=True)
-    longest = told.get("max_seq_length")
+    stored = read_object(path, optional=True)
+    longest = stored.get("max_seq_length")
     if longest is not None and (isinstance(longest, bool) or not isinstance(longest, int) or longest < 1):
         raise ModelError(f"{path}: max_seq_length is {longest!r}; fetch the model again")
-    return longest, told
+    return longest, stored
 
 
 def _module(folder: Path, kind: object, path: object, source: ModelSource) -> Module:
@@ -185,16 +185,16 @@ def _of_model(modules: list[Module], about: JsonObject, source: ModelSource) -> 
         raise ModelError(f"{source}: its modules include {named}, which can't be adapted; {ADVICE}")
     transformer, pooling = modules
     form = _form(read_object(pooling.place / "config.json"), about, source)
-    longest, told = read_length(transformer.place)
-    _check_transformer(told, transformer.kind, source)
-    return Modules(transformer.place, form, longest, bool(told.get("do_lower_case")), by_library=True)
+    longest, stored = read_length(transformer.place)
+    _check_transformer(stored, transformer.kind, source)
+    return Modules(transformer.place, form, longest, bool(stored.get("do_lower_case")), by_library=True)
 
 
 def _routes(folder: Path, source: ModelSource) -> tuple[list[Module], Path | None, list[Module]]:
     """The modules of a Router that documents go through, the table of queries, or the modules of their own model."""
     path = folder / ROUTER_FILE
-    told = read_object(path)
-    types, structure, settings = (told.get(key) or {} for key in ("types", "structure", "parameters"))
+    stored = read_object(path)
+    types, structure, settings = (stored.get(key) or {} for key in ("types", "structure", "parameters"))
     if not all(isinstance(each, dict) for each in (types, structure, settings)):
         raise ModelError(f"{path}: not the routes of a model; fetch the model again")
     if set(structure) != set(ROUTES) or settings.get("route_mappings"):
@@ -226,13 +226,13 @@ def _table_beside(folder: Path) -> Path | None:
 
 def _form(pooling: JsonObject, about: JsonObject, source: ModelSource) -> Form:
     by, activation = pooling.get("pooling_strategy", "max"), pooling.get("activation_function", "relu")
-    for key, found, known in (
+    for key, value, known in (
         ("pooling_strategy", by, get_args(Pooling)),
         ("activation_function", activation, get_args(Activation)),
     ):
-        if found not in known:
+        if value not in known:
             raise ModelError(
-                f"{source}: {key} is {found!r}, where {' and '.join(known)} are understood; {ADVICE}"
+                f"{source}: {key} is {value!r}, where {' and '.join(known)} are understood; {ADVICE}"
             )
     entries = about.get("max_active_dims")
     if entries is not None and (isinstance(entries, bool) or not isinstance(entries, int) or entries < 1):
@@ -251,16 +251,16 @@ def _form(pooling: JsonObject, about: JsonObject, source: ModelSource) -> Form:
     return Form(by, activation, entries, {name: prompt or "" for name, prompt in prompts.items()}, default)
 
 
-def _check_transformer(told: JsonObject, kind: str, source: ModelSource) -> None:
+def _check_transformer(stored: JsonObject, kind: str, source: ModelSource) -> None:
     """Raise ModelError for a transformer that gives something else than logits, or is set in an unknown way."""
     for key in UNKNOWN_SETTINGS:
-        if told.get(key):
-            raise ModelError(f"{source}: {key} is {told[key]!r}, which isn't understood; {ADVICE}")
-    gives = told.get("transformer_task", "fill-mask" if kind == "MLMTransformer" else None)
-    given = told.get("modality_config") or {}
-    given = given.get("text") or {} if isinstance(given, dict) else given
-    given = given.get("method_output_name", "logits") if isinstance(given, dict) else given
-    if gives != "fill-mask" or given != "logits":
+        if stored.get(key):
+            raise ModelError(f"{source}: {key} is {stored[key]!r}, which isn't understood; {ADVICE}")
+    gives = stored.get("transformer_task", "fill-mask" if kind == "MLMTransformer" else None)
+    modality = stored.get("modality_config") or {}
+    modality = modality.get("text") or {} if isinstance(modality, dict) else modality
+    modality = modality.get("method_output_name", "logits") if isinstance(modality, dict) else modality
+    if gives != "fill-mask" or modality != "logits":
         raise ModelError(f"{source}: its transformer gives no logits of masked words (fill-mask); {ADVICE}")
 
 
@@ -311,8 +311,8 @@ def write_route(transformer: Path, pooling: Path, form: Form, size: int) -> None
         },
     )
     pooling.mkdir(exist_ok=True)
-    told = {"pooling_strategy": form.pooling, "activation_function": form.activation}
-    write_json(pooling / "config.json", {**told, "embedding_dimension": size})
+    stored = {"pooling_strategy": form.pooling, "activation_function": form.activation}
+    write_json(pooling / "config.json", {**stored, "embedding_dimension": size})
 
 
 def write_module_list(folder: Path, types: Mapping[str, str]) -> None:

@@ -45,9 +45,9 @@ class QuerySide:
         columns = np.concatenate([np.zeros(0, np.int64), *rows])
         starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
         shape = (len(rows), len(self.weights))
-        found = csr_matrix((self.weights[columns], columns.astype(np.int32), starts), shape=shape)
-        found.eliminate_zeros()
-        return found
+        matrix = csr_matrix((self.weights[columns], columns.astype(np.int32), starts), shape=shape)
+        matrix.eliminate_zeros()
+        return matrix
 
     def grown(self, rows: int, pieces: Mapping[int, Sequence[int]]) -> "QuerySide":
         """The table of so many tokens: a new one weighs as much as the heaviest of its pieces, by its id."""
@@ -117,8 +117,8 @@ def read_query_side(
         return QuerySide(_checked(_of_file(place, tokenizer), size, place), longest)
     other = read_tokenizer(place, source)
     check_same_tokens(tokenizer, other, source)
-    told = read_json(place / CONFIG_FILE) if (place / CONFIG_FILE).is_file() else {}
-    frozen = isinstance(told, dict) and bool(told.get("frozen"))
+    stored = read_json(place / CONFIG_FILE) if (place / CONFIG_FILE).is_file() else {}
+    frozen = isinstance(stored, dict) and bool(stored.get("frozen"))
     path = place / WEIGHTS_FILE
     if not path.is_file():
         raise ModelError(

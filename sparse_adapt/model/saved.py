@@ -74,9 +74,9 @@ def _read(
             output_loading_info=True,
             dtype=torch.float32,
         )
-    for name, found, wanted in sorted(report["mismatched_keys"]):
+    for name, shape, wanted in sorted(report["mismatched_keys"]):
         raise ModelError(
-            f"{source}: {name} has shape {tuple(found)}, but config.json says {tuple(wanted)}; "
+            f"{source}: {name} has shape {tuple(shape)}, but config.json says {tuple(wanted)}; "
             "take config.json and weights from the same model"
         )
     model.eval()

@@ -212,13 +212,13 @@ class SentenceEncoder(Encoder):
     def encode(self, texts: Sequence[str], *, progress: Progress = no_progress) -> NDArray[np.float32]:
         """(B, H), rows in the order of the texts. `progress` hears how many more are done."""
         token_ids = self.tokenize(texts)
-        found = np.zeros((len(texts), self.width), np.float32)
+        vectors = np.zeros((len(texts), self.width), np.float32)
         for group in group_by_length([len(ids) for ids in token_ids], PADDED_TOKENS_A_PASS):
             ids, mask = pad([token_ids[row] for row in group], self.tokenizer.pad_token_id or 0)
             ids, mask = ids.to(self.device), mask.to(self.device)
-            found[group] = self.vectors(self.hidden(ids, mask), mask, ids).cpu().numpy()
+            vectors[group] = self.vectors(self.hidden(ids, mask), mask, ids).cpu().numpy()
             progress(len(group))
-        return found
+        return vectors
 
 
 def _read_head(path: Path, head: MaskedWords) -> None:
@@ -254,15 +254,15 @@ def _read_layout(folder: Path, source: ModelSource) -> DenseLayout:
 
 
 def _mode(pooling: JsonObject, source: ModelSource) -> Mode:
-    found = pooling.get("pooling_mode")
-    if found is None:
+    mode = pooling.get("pooling_mode")
+    if mode is None:
         modes = [key for key, value in pooling.items() if key.startswith("pooling_mode_") and value is True]
-        found = MODES.get(modes[0], modes[0]) if len(modes) == 1 else modes
-    if found in ("mean", ["mean"]):
+        mode = MODES.get(modes[0], modes[0]) if len(modes) == 1 else modes
+    if mode in ("mean", ["mean"]):
         return "mean"
-    if found in ("cls", ["cls"]):
+    if mode in ("cls", ["cls"]):
         return "cls"
-    raise ModelError(f"{source}: pools by {found!r}; only mean and cls can be adapted")
+    raise ModelError(f"{source}: pools by {mode!r}; only mean and cls can be adapted")
 
 
 def _read_word_weights(folder: Path, size: int) -> TokenScales | None:
@@ -274,8 +274,8 @@ def _read_word_weights(folder: Path, size: int) -> TokenScales | None:
     stored = read_json(path)
     try:
         counts, other = stored["word_weights"], stored.get("unknown_word_weight", 1.0)
-        found = [counts.get(token, counts.get(token.lower(), other)) for token in stored["vocab"]]
-        token_scales: TokenScales = np.array(found, np.float32)
+        weights = [counts.get(token, counts.get(token.lower(), other)) for token in stored["vocab"]]
+        token_scales: TokenScales = np.array(weights, np.float32)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelError(f"{path}: damaged ({error!r}); fetch the model again") from error
     if not 0 < len(token_scales) <= size or not (np.isfinite(token_scales) & (token_scales >= 0)).all():
@@ -306,5 +306,5 @@ def _write_layout(
     write_json(folder / places["Pooling"] / "config.json", {"word_embedding_dimension": width, **modes})
     if counts is not None:
         rounded = {token: round(count, 5) for token, count in counts.items()}
-        told = {"vocab": list(rounded), "word_weights": rounded, "unknown_word_weight": 1.0}
-        write_json(folder / places[WEIGHTS] / "config.json", told)
+        stored = {"vocab": list(rounded), "word_weights": rounded, "unknown_word_weight": 1.0}
+        write_json(folder / places[WEIGHTS] / "config.json", stored)

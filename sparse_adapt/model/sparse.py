@@ -135,14 +135,14 @@ class SparseEncoder(Encoder):
 
     def _read_beside(self, modules: Modules, source: ModelFolder) -> "SparseEncoder":
         """The second model, where one reads queries alone: with the tokens of this one, which reads documents."""
-        found = SparseEncoder._read(modules, source)
-        check_same_tokens(self.tokenizer, found.tokenizer, source)
-        if found.vocabulary_size != self.vocabulary_size:
+        encoder = SparseEncoder._read(modules, source)
+        check_same_tokens(self.tokenizer, encoder.tokenizer, source)
+        if encoder.vocabulary_size != self.vocabulary_size:
             raise ModelError(
-                f"{source}: its encoder of queries has {found.vocabulary_size:,} tokens, that of documents "
+                f"{source}: its encoder of queries has {encoder.vocabulary_size:,} tokens, that of documents "
                 f"{self.vocabulary_size:,}; both need the same"
             )
-        return found
+        return encoder
 
     def save(self, folder: Path) -> None:
         """Write the model so that transformers, sentence-transformers and raw tokenizers read the same."""
@@ -296,11 +296,11 @@ class SparseEncoder(Encoder):
             yield
             return
         pad_id = self.tokenizer.pad_token_id or 0
-        held = torch.tensor(sorted({pad_id}.union(*token_ids)), device=self.device)
-        table = functional.embedding(held, embeddings.weight, embeddings.padding_idx)
+        tokens = torch.tensor(sorted({pad_id}.union(*token_ids)), device=self.device)
+        table = functional.embedding(tokens, embeddings.weight, embeddings.padding_idx)
 
         def look_up(ids: Tensor) -> Tensor:
-            return functional.embedding(torch.searchsorted(held, ids), table)
+            return functional.embedding(torch.searchsorted(tokens, ids), table)
 
         embeddings.forward = look_up  # type: ignore[method-assign, assignment]
         try:
@@ -308,12 +308,12 @@ class SparseEncoder(Encoder):
         finally:
             del embeddings.forward
 
-    def pool(self, input_ids: Tensor, attention_mask: Tensor, asked: Tensor | None = None) -> Pooled:
+    def pool(self, input_ids: Tensor, attention_mask: Tensor, wanted: Tensor | None = None) -> Pooled:
         """Largest logit of every token and its position, both (B, V), for one padded batch."""
         hidden = self.hidden(input_ids, attention_mask)
         head = hidden, self.output_rows, self.output_bias, attention_mask
         summed = splade_sum(*head, self.form.activation) if self.form.pooling == "sum" else None
-        return Pooled(*splade_pool(*head, asked), self.form, summed)
+        return Pooled(*splade_pool(*head, wanted), self.form, summed)
 
     def vectors(self, states: Tensor, attention_mask: Tensor, input_ids: Tensor) -> Tensor:
         """SPLADE weights (B, V) of states (B, L, H), without token scales."""
@@ -334,11 +334,11 @@ class SparseEncoder(Encoder):
     @contextmanager
     def without_windows(self) -> Iterator[None]:
         """Read documents up to `max_tokens` for the while."""
-        held, self.windows = self.windows, None
+        windows, self.windows = self.windows, None
         try:
             yield
         finally:
-            self.windows = held
+            self.windows = windows
 
     def no_token(self) -> Tensor:
         """For `asked`, where only weights are wanted: (V) booleans, all false."""
@@ -353,7 +353,7 @@ class SparseEncoder(Encoder):
         """States (rows, H) themselves: `hidden` has transformed them."""
         return states
 
-    def forward(self, token_ids: Sequence[TokenIds], asked: Tensor | None = None) -> Pooled:
+    def forward(self, token_ids: Sequence[TokenIds], wanted: Tensor | None = None) -> Pooled:
         """Largest logit of every token and its position, both (B, V), rows in the order of the texts.
 
         Texts of like length go through together, so that short ones aren't padded to the longest. With
@@ -367,7 +367,7 @@ class SparseEncoder(Encoder):
         with self.looked_up(token_ids):
             for group in groups:
                 ids, mask = pad([token_ids[index] for index in group], self.tokenizer.pad_token_id or 0)
-                theirs = None if asked is None else asked.expand(len(token_ids), -1)[group]
+                theirs = None if wanted is None else wanted.expand(len(token_ids), -1)[group]
                 parts.append(self.pool(ids.to(self.device), mask.to(self.device), theirs))
         if len(parts) == 1 and groups[0] == sorted(groups[0]):
             return parts[0]

@@ -75,8 +75,8 @@ def extend(encoder: Encoder, terms: Sequence[Term]) -> Extension:
     pieces = dict(zip(chosen, pieces_of(tokenizer, list(chosen)), strict=True))
     entries, guarded = choose_entries(tokenizer, list(chosen))
     extended = with_entries(tokenizer, entries)
-    told = extended.get_vocab()  # by chance one of two tokens with one id, which gaps lead to
-    ids = {token: told.get(token, len(tokenizer)) for token in chosen}
+    vocabulary = extended.get_vocab()  # by chance one of two tokens with one id, which gaps lead to
+    ids = {token: vocabulary.get(token, len(tokenizer)) for token in chosen}
     new_tokens = [
         NewToken(ids[token], token, chosen[token].text, chosen[token].category, pieces[token])
         for token in sorted(chosen, key=ids.__getitem__)

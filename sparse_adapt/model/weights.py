@@ -51,8 +51,8 @@ def check_weights(folder: Path, source: ModelSource) -> None:
         raise ModelError(f"{source}: holds no {MODEL_MARK}, so it is no model folder; check --model")
     if not any(folder.glob("model*.safetensors")):
         pickled = sorted(path.name for pattern in PICKLED for path in folder.glob(pattern))
-        found = f"only {pickled[0]}, and pickles are not read" if pickled else "no weights"
-        raise ModelError(f"{source}: holds {found}; save the model as model.safetensors")
+        problem = f"only {pickled[0]}, and pickles are not read" if pickled else "no weights"
+        raise ModelError(f"{source}: holds {problem}; save the model as model.safetensors")
     if (folder / ADAPTER_FILE).is_file():
         raise ModelError(f"{source}: is an adapter ({ADAPTER_FILE}); merge it into its model first")
     counted = {path.relative_to(folder).as_posix() for path in files_at(folder)}
@@ -131,25 +131,25 @@ def _check_size(folder: Path, shapes: Shapes, source: ModelSource) -> None:
         raise ModelError(f"{path}: can't be read ({error}); fetch the model again") from error
     if not isinstance(config, dict):
         raise ModelError(f"{path}: not a model's configuration; fetch the model again")
-    held = sum(map(math.prod, shapes.values()))
+    parameters = sum(map(math.prod, shapes.values()))
     width = _first(config, WIDTHS) or 1
-    asked = {key: value for key in (*WIDTHS, "vocab_size") if (value := _number(config, key)) > held}
-    asked |= {key: value for key in LAYERS if (value := _number(config, key)) > len(shapes)}
-    asked |= {key: value for key in INNER if (value := _number(config, key)) * width > held}
-    if _number(config, "vocab_size") * width > held:
-        asked["vocab_size"] = _number(config, "vocab_size")
+    sizes = {key: value for key in (*WIDTHS, "vocab_size") if (value := _number(config, key)) > parameters}
+    sizes |= {key: value for key in LAYERS if (value := _number(config, key)) > len(shapes)}
+    sizes |= {key: value for key in INNER if (value := _number(config, key)) * width > parameters}
+    if _number(config, "vocab_size") * width > parameters:
+        sizes["vocab_size"] = _number(config, "vocab_size")
     positions = next((shape[0] for name, shape in shapes.items() if name.endswith(POSITIONS)), None)
     if positions is not None and _number(config, "max_position_embeddings") > positions:
-        asked["max_position_embeddings"] = _number(config, "max_position_embeddings")
-    for key, value in asked.items():
+        sizes["max_position_embeddings"] = _number(config, "max_position_embeddings")
+    for key, value in sizes.items():
         raise ModelError(
-            f"{source}: {key} = {value} in {MODEL_MARK}, for which the weights ({held:,} values in "
+            f"{source}: {key} = {value} in {MODEL_MARK}, for which the weights ({parameters:,} values in "
             f"{len(shapes):,} tensors) don't suffice; take both from the same model"
         )
 
 
 def _first(config: JsonObject, keys: tuple[str, ...]) -> int:
-    return next((found for key in keys if (found := _number(config, key))), 0)
+    return next((number for key in keys if (number := _number(config, key))), 0)
 
 
 def _number(config: JsonObject, key: str) -> int:

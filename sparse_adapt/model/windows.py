@@ -57,9 +57,9 @@ def heaviest(vectors: csr_matrix, owners: NDArray[np.int64], count: int) -> csr_
     first[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
     most = np.maximum.reduceat(weights, np.flatnonzero(first)) if len(rows) else weights
     starts = np.concatenate([[0], np.bincount(rows[first], minlength=count).cumsum()])
-    found = csr_matrix((most, columns[first], starts), shape=(count, vectors.shape[1]))
-    found.has_sorted_indices = True
-    return found
+    pooled = csr_matrix((most, columns[first], starts), shape=(count, vectors.shape[1]))
+    pooled.has_sorted_indices = True
+    return pooled
 
 
 class _Tokens(NamedTuple):
@@ -79,8 +79,8 @@ def _tokens_of(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> Iter
 
 def _by_stretches(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> Iterator[tuple[int, _Tokens]]:
     """The tokens of every stretch, in their order, each with the number of its text."""
-    found = ((number, *stretch) for number, text in enumerate(texts) for stretch in _stretches(text))
-    while group := list(islice(found, STRETCHES_AT_ONCE)):
+    windows = ((number, *stretch) for number, text in enumerate(texts) for stretch in _stretches(text))
+    while group := list(islice(windows, STRETCHES_AT_ONCE)):
         encoded = tokenizer(
             [texts[number][start:end] for number, start, end in group],
             add_special_tokens=False,

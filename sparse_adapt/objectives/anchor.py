@@ -75,15 +75,15 @@ class SparseBackground(Background):
         with torch.no_grad():
             wanted = self.before.weights(rows).to(encoder.device)
             wanted = functional.pad(wanted, (0, encoder.vocabulary_size - wanted.shape[1]))
-        found = encoder.weights([self.ids[row] for row in rows])
+        weights = encoder.weights([self.ids[row] for row in rows])
         if token_scales is not None:
-            found, wanted = token_scales(found), wanted * token_scales.start.to(wanted.device)
-        return losses.distance(found, wanted)
+            weights, wanted = token_scales(weights), wanted * token_scales.start.to(wanted.device)
+        return losses.distance(weights, wanted)
 
     def share(self, size: int) -> Shares:
         """Have it in their vectors before."""
-        found = shares_of(vectors(self.before.encoder, self.before.token_ids[LIKE_PASSAGES]))
-        return np.pad(found, (0, size - len(found)))
+        shares = shares_of(vectors(self.before.encoder, self.before.token_ids[LIKE_PASSAGES]))
+        return np.pad(shares, (0, size - len(shares)))
 
 
 class DenseBackground(Background):
@@ -161,24 +161,24 @@ class CorpusAnchor:
         """Rows of documents beside a step of so many queries."""
         return [int(row) for row in random.choice(len(self.documents), max(1, queries // 2))]
 
-    def distance(self, encoder: SparseEncoder, held: "AnchoredTexts") -> Tensor:
+    def distance(self, encoder: SparseEncoder, texts: "AnchoredTexts") -> Tensor:
         """How far texts like queries and documents are from what they were.
 
         Documents that the step has read aren't read again.
         """
-        short = held.short_ids
-        place = {row: number for number, row in enumerate(held.documents)}
-        again = [row for row in held.others if row in place]
-        fresh = [row for row in held.others if row not in place]
+        short = texts.short_ids
+        place = {row: number for number, row in enumerate(texts.documents)}
+        again = [row for row in texts.others if row in place]
+        fresh = [row for row in texts.others if row not in place]
         with torch.no_grad():
             short_before = self.reference.weights(short)
             before = self.before.weights([*fresh, *again])
-        kept = torch.ones(before.shape[1], device=before.device)
-        kept[self.documents.first :] = 0.0
+        factors = torch.ones(before.shape[1], device=before.device)
+        factors[self.documents.first :] = 0.0
         if self.penalty is not None:
-            kept = kept * (1.0 - self.penalty.to(before.device))
+            factors = factors * (1.0 - self.penalty.to(before.device))
         fresh_before = before[: len(fresh)]
-        general = held.general
+        general = texts.general
         with torch.no_grad():
             general_before = self.general_before.weights(general)
         beside = torch.cat([fresh_before, general_before])
@@ -187,20 +187,20 @@ class CorpusAnchor:
         unread, of_general = losses.unclipped(logits, beside, encoder.form.activate).split(
             [len(fresh), len(general)]
         )
-        found = torch.cat([unread, held.unclipped[[place[row] for row in again]]])
-        far = len(found) * losses.drift(found, before, kept)
-        moved = losses.drift(of_general, general_before, torch.ones_like(kept)) + self._active(
+        unclipped = torch.cat([unread, texts.unclipped[[place[row] for row in again]]])
+        far = len(unclipped) * losses.drift(unclipped, before, factors)
+        moved = losses.drift(of_general, general_before, torch.ones_like(factors)) + self._active(
             logits[len(fresh) :]
         )
         if short:
-            far = far + len(short) * losses.distance(held.short, short_before, kept)
-        return moved + far / (len(found) + len(short))
+            far = far + len(short) * losses.distance(texts.short, short_before, factors)
+        return moved + far / (len(unclipped) + len(short))
 
     def _active(self, logits: Tensor) -> Tensor:
         """How strongly general passages (B, V) activate new tokens, which none of them means."""
         new = slice(self.documents.first, self.documents.first + self.documents.new)
-        found = logits[:, new]
-        return LIT * losses.hinge_below(found, torch.ones_like(found, dtype=torch.bool), QUIET)
+        new_logits = logits[:, new]
+        return LIT * losses.hinge_below(new_logits, torch.ones_like(new_logits, dtype=torch.bool), QUIET)
 
 
 class Anchored(Protocol):

@@ -54,7 +54,7 @@ def gradients(
         if not terms[key].requires_grad:
             lengths[key] = 0.0
             continue
-        found = torch.autograd.grad(terms[key], parameters, retain_graph=True, allow_unused=True)
-        squares = [part.float().square().sum() for part in found if part is not None]
+        slopes = torch.autograd.grad(terms[key], parameters, retain_graph=True, allow_unused=True)
+        squares = [part.float().square().sum() for part in slopes if part is not None]
         lengths[key] = float(torch.stack(squares).sum().sqrt()) if squares else 0.0
     return lengths

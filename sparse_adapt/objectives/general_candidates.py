@@ -33,8 +33,8 @@ def with_general(
     names = [_free(f"general passage {number}", documents) for number in range(len(passages))]
     read: dict[str, str] = {}
     beside = []
-    found = _found_first(encoder, [entry.query for entry in candidates], passages, most)
-    for entry, rows in zip(candidates, found, strict=True):
+    passages_first = _found_first(encoder, [entry.query for entry in candidates], passages, most)
+    for entry, rows in zip(candidates, passages_first, strict=True):
         read |= {names[row]: passages[row] for row in rows}
         scores = (*entry.teacher_scores, *[min(entry.teacher_scores)] * len(rows))
         ids = (*entry.document_ids, *(names[row] for row in rows))
@@ -47,10 +47,10 @@ def _found_first(
 ) -> Iterator[NDArray[np.int64]]:
     """Rows of each query's best passages, best first; only of those that share a token with it."""
     read = vectors(encoder, encoder.tokenize(passages, "document"))
-    asked = vectors(encoder, encoder.tokenize(queries, "query"))
+    query_vectors = vectors(encoder, encoder.tokenize(queries, "query"))
     if encoder.token_scales is not None:
-        read, asked = (scaled(each, encoder.token_scales_of()) for each in (read, asked))
-    for query in asked:
+        read, query_vectors = (scaled(each, encoder.token_scales_of()) for each in (read, query_vectors))
+    for query in query_vectors:
         scores = torch.from_numpy((read @ query.T).toarray().ravel())
         best = torch.sort(scores, descending=True, stable=True).indices[:most].numpy()
         yield best[scores.numpy()[best] > 0]

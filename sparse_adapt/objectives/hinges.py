@@ -85,10 +85,10 @@ class TermReading(StepReading):
         unclipped = losses.unclipped(
             self.maximum[first : first + count], self.before, self.encoder.form.activate
         )
-        held = AnchoredTexts(
+        anchored = AnchoredTexts(
             drawn.documents, unclipped, drawn.others, drawn.general, self.short, self.short_ids
         )
-        return self.task.anchor.distance(self.encoder, held)
+        return self.task.anchor.distance(self.encoder, anchored)
 
     @cached_property
     def new(self) -> Tensor:
@@ -116,14 +116,14 @@ def domain(read: TermReading) -> Tensor:
     hinges, drawn, matched = read.task.hinges, read.drawn, read.task.matched
     queries, documents = read.held
     targets = hinges.targets
-    said_documents = marks(matched.documents.says[drawn.documents], documents)
-    said_queries = marks(matched.queries.says[drawn.queries], queries)
+    mentioning_documents = marks(matched.documents.says[drawn.documents], documents)
+    mentioning_queries = marks(matched.queries.says[drawn.queries], queries)
     wanted = marks(hinges.wanted[drawn.queries], queries)
     unknown = marks(hinges.unknown[drawn.documents], documents)
-    active = losses.hinge_above(documents, said_documents, targets.mention)
-    active = active + losses.hinge_above(queries, said_queries, targets.meaning)
-    inactive = losses.hinge_below(documents, ~said_documents & ~unknown, targets.none)
-    inactive = inactive + losses.hinge_below(queries, ~said_queries & ~wanted, targets.none)
+    active = losses.hinge_above(documents, mentioning_documents, targets.mention)
+    active = active + losses.hinge_above(queries, mentioning_queries, targets.meaning)
+    inactive = losses.hinge_below(documents, ~mentioning_documents & ~unknown, targets.none)
+    inactive = inactive + losses.hinge_below(queries, ~mentioning_queries & ~wanted, targets.none)
     return active + hinges.inactive_weight * inactive
 
 

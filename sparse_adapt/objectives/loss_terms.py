@@ -27,10 +27,10 @@ def term(weight: float, description: str, function: str, *, source: str = "", sp
 
 def functions(weights: type[Settings], *, dense: bool = False) -> dict[str, Function]:
     """The function of each term, by its key, in the order of the rows; for dense encoders those that these have."""
-    found = {}
+    losses = {}
     for key, field in weights.model_fields.items():
-        told = field.json_schema_extra
-        assert isinstance(told, dict), key
-        if not (dense and told["sparse"]):
-            found[key] = resolve_name(str(told["function"]))
-    return found
+        extra = field.json_schema_extra
+        assert isinstance(extra, dict), key
+        if not (dense and extra["sparse"]):
+            losses[key] = resolve_name(str(extra["function"]))
+    return losses

@@ -47,19 +47,19 @@ def read_masked(
 
     def read(rows: Sequence[int]) -> Tensor:
         def of_group(padded: Tensor, mask: Tensor, group: list[int]) -> Tensor:
-            found = encoder.hidden(padded, mask)
+            of_group = encoder.hidden(padded, mask)
             words = pad([labels[rows[each]] for each in group], SHOWN)[0].to(encoder.device)
-            states.append(found[words != SHOWN])
+            states.append(of_group[words != SHOWN])
             hidden.append(words[words != SHOWN])
-            return vectors(found, mask, padded)
+            return vectors(of_group, mask, padded)
 
         texts = [ids[row] for row in rows]
         return read_by_length(texts, PADDED_TOKENS_A_PASS, pad_id, encoder.device, of_group)
 
     everything = range(len(ids))
-    found = shared_out(read, everything)
+    each_state = shared_out(read, everything)
     if not vocabulary:
-        return found, found.sum() * 0.0
+        return each_state, each_state.sum() * 0.0
     count = sum(label != SHOWN for text in labels for label in text)
     words = torch.cat(hidden)
     mean = losses.masked_words(
@@ -72,7 +72,7 @@ def read_masked(
     mine = bool(
         own_share(everything)
     )  # a process without texts of its own has read another's, and adds nothing
-    return found, summed_over_processes(mean * (len(words) / max(1, count) if mine else 0.0))
+    return each_state, summed_over_processes(mean * (len(words) / max(1, count) if mine else 0.0))
 
 
 def unmasked(encoder: SentenceEncoder, ids: Sequence[TokenIds]) -> Tensor:

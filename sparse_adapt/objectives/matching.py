@@ -84,9 +84,9 @@ class Matched:
         """What an encoder makes of the candidates before it learns. Of many queries some are taken."""
         drawn = self.scored.evenly()
         documents = vectors(reference, [self.documents.ids[row] for row in drawn.documents])
-        asked = [self.queries.ids[row] for row in drawn.queries]
+        query_ids = [self.queries.ids[row] for row in drawn.queries]
         side = reference.query_side
-        queries = vectors(reference, asked) if side is None else side.vectors(asked)
+        queries = vectors(reference, query_ids) if side is None else side.vectors(query_ids)
         return FirstVectors(self.scored, drawn, queries, documents)
 
     def read(self, encoder: SparseEncoder, drawn: Drawn) -> tuple[Tensor, Tensor]:
@@ -95,8 +95,8 @@ class Matched:
         if encoder.query_side is None:
             queries, documents = encoder(ids, self.documents.asked).weights.split([count, len(ids) - count])
             return queries, documents
-        asked = torch.from_numpy(encoder.query_side.vectors(ids[:count]).toarray()).to(encoder.device)
-        return asked, encoder(ids[count:], self.documents.asked).weights
+        weights = torch.from_numpy(encoder.query_side.vectors(ids[:count]).toarray()).to(encoder.device)
+        return weights, encoder(ids[count:], self.documents.asked).weights
 
 
 class FirstVectors(NamedTuple):
@@ -119,8 +119,8 @@ class FirstVectors(NamedTuple):
             rows, queries = scaled(rows, token_scales), scaled(queries, token_scales)
         student = torch.zeros_like(self.drawn.teacher)
         for number, present in enumerate(self.drawn.present):
-            held = self.drawn.places[number][present].numpy()
-            product = (rows[held] @ queries[number].T).toarray().ravel()
+            places = self.drawn.places[number][present].numpy()
+            product = (rows[places] @ queries[number].T).toarray().ravel()
             student[number, present] = torch.from_numpy(product)
         return self.scored.scale(self.drawn, student)
 

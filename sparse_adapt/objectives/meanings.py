@@ -85,29 +85,29 @@ def defined_texts(
     term.
     """
     of_each = [sayings(definition)[: 1 if whole else None] for definition in definitions]
-    said = list(chain.from_iterable(of_each))
-    texts = Texts(encoder, [*said, *documents])
+    sentences = list(chain.from_iterable(of_each))
+    texts = Texts(encoder, [*sentences, *documents])
     about = texts.says.copy()
-    about[: len(said)] = defined(of_each, texts.says[: len(said)])
-    about[len(said) :] |= _word_for_word(definitions, about[_firsts(of_each)], documents)
-    if not about[: len(said)].any():
+    about[: len(sentences)] = defined(of_each, texts.says[: len(sentences)])
+    about[len(sentences) :] |= _word_for_word(definitions, about[_firsts(of_each)], documents)
+    if not about[: len(sentences)].any():
         raise ConfigError(
             f"none of the {len(definitions):,} definitions is of a new term; extend the model with these terms first"
         )
-    return DefinedTexts(texts, about, len(said))
+    return DefinedTexts(texts, about, len(sentences))
 
 
 def _word_for_word(
     definitions: Sequence[Definition], about: NDArray[np.bool_], documents: Sequence[str]
 ) -> NDArray[np.bool_]:
     """Which documents (B) mean a term (D) by what it is short for: `about` is a row for each definition."""
-    found = np.zeros((len(documents), about.shape[1]), dtype=np.bool_)
+    marks = np.zeros((len(documents), about.shape[1]), dtype=np.bool_)
     folded = [document.casefold() for document in documents]
     for definition, terms in zip(definitions, about, strict=True):
         text = definition.definition.casefold()
         if 2 <= len(text.split()) <= SHORT_FOR:
-            found[[text in document for document in folded]] |= terms
-    return found
+            marks[[text in document for document in folded]] |= terms
+    return marks
 
 
 def sayings(definition: Definition) -> list[str]:
@@ -117,12 +117,12 @@ def sayings(definition: Definition) -> list[str]:
 
 def defined(of_each: Sequence[Sequence[str]], says: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """What each saying is about: all that the first of its definition, which holds the term, says. Both (S, D)."""
-    return says | np.repeat(says[_firsts(of_each)], [len(said) for said in of_each], axis=0)
+    return says | np.repeat(says[_firsts(of_each)], [len(group) for group in of_each], axis=0)
 
 
 def _firsts(of_each: Sequence[Sequence[str]]) -> NDArray[np.int64]:
     """The row of the first saying of each definition."""
-    return np.cumsum([0, *(len(said) for said in of_each)])[:-1]
+    return np.cumsum([0, *(len(group) for group in of_each)])[:-1]
 
 
 def asked(encoder: SparseEncoder, queries: Sequence[AnsweredQuery]) -> Sources:
@@ -194,15 +194,17 @@ def labeller_named(name: str) -> DenseEncoder:
     return DenseEncoder(name, rough=True)
 
 
-def recall(meant: Tensor, samples: Samples, targets: Targets, inactive_weight: float) -> Tensor:
+def recall(target: Tensor, samples: Samples, targets: Targets, inactive_weight: float) -> Tensor:
     """How far synthetic texts are from activating what they mean; `meant` (B, D) as the hinges take it.
 
     Labelled by degrees, a term's logit follows the similarity margin; else it is active above or inactive below a
     bound.
     """
     if samples.similarity_margin is not None:
-        wanted = targets.threshold + targets.slope * samples.similarity_margin.to(meant.device)
+        wanted = targets.threshold + targets.slope * samples.similarity_margin.to(target.device)
         wanted = wanted.clamp(targets.unrelated, targets.meaning)
-        return losses.graded(meant, wanted, targets.unrelated, targets.meaning, inactive_weight)
-    active = losses.hinge_above(meant, samples.meant.to(meant.device), targets.meaning)
-    return active + inactive_weight * losses.hinge_below(meant, samples.quiet.to(meant.device), targets.none)
+        return losses.graded(target, wanted, targets.unrelated, targets.meaning, inactive_weight)
+    active = losses.hinge_above(target, samples.meant.to(target.device), targets.meaning)
+    return active + inactive_weight * losses.hinge_below(
+        target, samples.quiet.to(target.device), targets.none
+    )

@@ -58,7 +58,7 @@ class QueryToMine(NamedTuple):
 
 def hard_negatives(
     encoder: EitherEncoder,
-    asked: Sequence[QueryToMine],
+    queries: Sequence[QueryToMine],
     documents: Sequence[TokenIds],
     among: Sequence[int],
     depth: int,
@@ -69,21 +69,21 @@ def hard_negatives(
 
     among: rows to look at; token scales (V): what a sparse encoder's weights are multiplied with.
     """
-    held = _vectors(encoder, documents, token_scales)
+    vectors = _vectors(encoder, documents, token_scales)
     looked_at = np.zeros(len(documents), dtype=bool)
     looked_at[list(among)] = True
-    found = []
-    for start in range(0, len(asked), QUERIES_A_PART):
-        part = asked[start : start + QUERIES_A_PART]
-        products = _vectors(encoder, [query.token_ids for query in part], token_scales) @ held.T
+    negatives = []
+    for start in range(0, len(queries), QUERIES_A_PART):
+        part = queries[start : start + QUERIES_A_PART]
+        products = _vectors(encoder, [query.token_ids for query in part], token_scales) @ vectors.T
         scores = np.asarray(products.todense() if isinstance(products, csr_matrix) else products)
         for query, row in zip(part, scores, strict=True):
             allowed = looked_at & (row < below * row[query.own])
             allowed[list(query.relevant)] = False
             rows = np.flatnonzero(allowed)
             best = rows[np.argsort(-row[rows], kind="stable")][:depth]
-            found.append(best.tolist())
-    return found
+            negatives.append(best.tolist())
+    return negatives
 
 
 @torch.no_grad()
@@ -103,9 +103,9 @@ def related(relevant: Tensor) -> Tensor:
 
     A query and a document that it is known to find, queries that find the same, documents that the same finds.
     """
-    found = relevant.float()
-    above = torch.cat([found @ found.T > 0, relevant], dim=1)
-    below = torch.cat([relevant.T, found.T @ found > 0], dim=1)
+    marks = relevant.float()
+    above = torch.cat([marks @ marks.T > 0, relevant], dim=1)
+    below = torch.cat([relevant.T, marks.T @ marks > 0], dim=1)
     return torch.cat([above, below])
 
 

@@ -93,11 +93,11 @@ def fitted_texts(
     """
     says = texts.says[:, terms]
     saying = says.any(axis=1)
-    own = np.concatenate([np.flatnonzero(saying == said)[:OWN] for said in (True, False)])
-    said = np.concatenate([says[own], general.says[:, terms]])
-    meant = np.concatenate([about[own], general.says[:, terms]])
+    own = np.concatenate([np.flatnonzero(saying == mention)[:OWN] for mention in (True, False)])
+    mentions = np.concatenate([says[own], general.says[:, terms]])
+    means = np.concatenate([about[own], general.says[:, terms]])
     token_ids = [*(texts.ids[row] for row in own), *general.ids]
-    return FittedTexts(token_ids, said, ~meant & ~said)
+    return FittedTexts(token_ids, mentions, ~means & ~mentions)
 
 
 TOKENS_A_PASS = 4096
@@ -117,10 +117,10 @@ class States:
         states: Tensor | None = None
         for group in group_by_length(self.lengths.tolist(), TOKENS_A_PASS):
             ids, mask = pad([token_ids[row] for row in group], pad_id)
-            found = encoder.hidden(ids.to(encoder.device), mask.to(encoder.device))[mask.bool()]
+            hidden = encoder.hidden(ids.to(encoder.device), mask.to(encoder.device))[mask.bool()]
             if states is None:
-                states = found.new_empty(int(self.lengths.sum()), found.shape[1])
-            states[torch.from_numpy(self.places(group))] = found
+                states = hidden.new_empty(int(self.lengths.sum()), hidden.shape[1])
+            states[torch.from_numpy(self.places(group))] = hidden
         assert states is not None, "of some texts"
         self.states = states
 

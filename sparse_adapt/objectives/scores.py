@@ -35,8 +35,8 @@ class Drawn:
         self, others: list[int], general: list[int] | None = None, samples: Samples | None = None
     ) -> "CandidateBatch":
         """The same with texts that are read beside it."""
-        found = self.queries, self.documents, self.places, self.teacher, self.present
-        return CandidateBatch(*found, others, general or [], samples)
+        shared = self.queries, self.documents, self.places, self.teacher, self.present
+        return CandidateBatch(*shared, others, general or [], samples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +79,10 @@ class Scored:
         teacher = torch.zeros(len(chosen), width)
         present = torch.zeros(len(chosen), width, dtype=torch.bool)
         for row, entry in enumerate(chosen):
-            held = len(entry.document_ids)
-            places[row, :held] = torch.tensor([place[self.row[name]] for name in entry.document_ids])
-            teacher[row, :held] = torch.tensor(entry.teacher_scores)
-            present[row, :held] = True
+            count = len(entry.document_ids)
+            places[row, :count] = torch.tensor([place[self.row[name]] for name in entry.document_ids])
+            teacher[row, :count] = torch.tensor(entry.teacher_scores)
+            present[row, :count] = True
         return Drawn(queries, documents, places, teacher, present)
 
     def relevant(self, drawn: Drawn) -> Tensor:
@@ -137,25 +137,25 @@ class Scores(Protocol):
 
 def kd(read: Scores) -> Tensor:
     """Distance of the student's scores to the teacher's."""
-    found = read.compared
-    how, wanted = found.comparison, found.teacher
+    scores = read.compared
+    how, wanted = scores.comparison, scores.teacher
     if how.scale is not None:
         wanted = losses.rescaled(wanted, how.scale)
     if how.kd == "kl":
-        return losses.kl(found.student, wanted, found.present, how.temperature)
-    return losses.KD[how.kd](found.student, wanted, found.present)
+        return losses.kl(scores.student, wanted, scores.present, how.temperature)
+    return losses.KD[how.kd](scores.student, wanted, scores.present)
 
 
 def rank(read: Scores) -> Tensor:
     """The teacher's best candidate before the others."""
-    found = read.compared
-    return losses.rank_loss(found.student, found.teacher, found.present, found.comparison.tau)
+    scores = read.compared
+    return losses.rank_loss(scores.student, scores.teacher, scores.present, scores.comparison.tau)
 
 
 def contrast(read: Scores) -> Tensor:
     """Relevant candidates a margin above the others."""
-    found = read.compared
-    return losses.contrast_loss(found.student, found.positive, found.present, found.comparison.margin)
+    scores = read.compared
+    return losses.contrast_loss(scores.student, scores.positive, scores.present, scores.comparison.margin)
 
 
 def relevant_to(entry: Candidates) -> NDArray[np.bool_]:

@@ -80,32 +80,32 @@ class Sentences:
             for text in texts
             for part in _joined(_parts(text, max(1, longest // TOKENS_A_WORD // together)), together, between)
         ]
-        kept = list({part.casefold(): part for part in reversed(every)}.values())[::-1]
-        self.repeated = len(every) - len(kept)
+        distinct = list({part.casefold(): part for part in reversed(every)}.values())[::-1]
+        self.repeated = len(every) - len(distinct)
         self.single_last = single_last
         self.new = frozenset(token.token_id for token in encoder.new_tokens)
         self.saying: Counter[tuple[int, ...]] = Counter()
-        for _, said in _read(encoder, kept, longest, together):
-            self.saying.update({word.pieces for word in said})
-        self.common = max(FEW, COMMON * len(kept))
+        for _, own_words in _read(encoder, distinct, longest, together):
+            self.saying.update({word.pieces for word in own_words})
+        self.common = max(FEW, COMMON * len(distinct))
         self.found: list[Sentence] = []
         self.tokens: set[int] = set()
-        for ids, said in _read(encoder, kept, longest, together):
+        for ids, own_words in _read(encoder, distinct, longest, together):
             self.tokens.update(ids)
-            parts = [list(part) for _, part in groupby(said, attrgetter("sentence"))]
+            parts = [list(part) for _, part in groupby(own_words, attrgetter("sentence"))]
             chosen = [self._candidates(part)[:candidates] for part in parts]
             words = [word.places for part in chosen for word in part]
             if words:
                 most = tuple(max(1, len(part) // 2) for part in parts)  # or nothing is left to tell them by
                 self.found.append(Sentence(ids, words, tuple(map(len, chosen)), most))
-        self.skipped = len(kept) - len(self.found)
+        self.skipped = len(distinct) - len(self.found)
 
     def says_new(self) -> bool:
         """Whether any sentence has a word with a new token."""
         return any(self.new.intersection(pieces) for pieces in self.saying)
 
-    def _candidates(self, said: Sequence[SentenceWord]) -> list[SentenceWord]:
-        return sorted(filter(self._may_be_masked, said), key=self._order)
+    def _candidates(self, words: Sequence[SentenceWord]) -> list[SentenceWord]:
+        return sorted(filter(self._may_be_masked, words), key=self._order)
 
     def _may_be_masked(self, word: SentenceWord) -> bool:
         if len(word.pieces) > LONGEST:
@@ -129,9 +129,9 @@ def _parts(text: str, longest: int) -> Iterator[str]:
 
 def _joined(parts: Iterable[str], together: int, between: str) -> Iterator[str]:
     """So many neighbours at a time as one text; the last may be fewer."""
-    held = list(parts)
-    for start in range(0, len(held), together):
-        yield between.join(held[start : start + together])
+    buffer = list(parts)
+    for start in range(0, len(buffer), together):
+        yield between.join(buffer[start : start + together])
 
 
 def _read(
@@ -150,15 +150,15 @@ def _read(
                 if word is not None and ids[place] not in special:
                     places.setdefault(word, []).append(place)
             ends = [place for place, token in enumerate(ids) if token == separator and place]
-            said: dict[tuple[int, tuple[int, ...]], SentenceWord] = {}
+            words: dict[tuple[int, tuple[int, ...]], SentenceWord] = {}
             for where in places.values():
                 written = [text[slice(*spans[place])] for place in where]
-                kept = _without_signs(where, written)
-                pieces = tuple(ids[place] for place in kept)
+                without_signs = _without_signs(where, written)
+                pieces = tuple(ids[place] for place in without_signs)
                 spelt = any(map(str.isalpha, "".join(written)))
-                sentence = min(together - 1, bisect(ends, kept[0]))
-                said.setdefault((sentence, pieces), SentenceWord(pieces, kept, spelt, sentence))
-            yield ids, list(said.values())
+                sentence = min(together - 1, bisect(ends, without_signs[0]))
+                words.setdefault((sentence, pieces), SentenceWord(pieces, without_signs, spelt, sentence))
+            yield ids, list(words.values())
 
 
 def _without_signs(places: Sequence[int], written: Sequence[str]) -> tuple[int, ...]:

@@ -115,14 +115,14 @@ class Remembered:
                 block = range(
                     row - row % self.block, min(row - row % self.block + self.block, len(self.token_ids))
                 )
-                found = self.encoder.weights([self.token_ids[each] for each in block])
-                for each, line in zip(block, found, strict=True):
-                    held = line.nonzero().squeeze(1)
-                    self.rows[each] = (held, line[held])
+                weights = self.encoder.weights([self.token_ids[each] for each in block])
+                for each, line in zip(block, weights, strict=True):
+                    columns = line.nonzero().squeeze(1)
+                    self.rows[each] = (columns, line[columns])
         dense = torch.zeros(len(rows), self.encoder.vocabulary_size, device=self.encoder.device)
         for place, row in enumerate(rows):
-            held, values = self.rows[row]
-            dense[place, held] = values
+            columns, values = self.rows[row]
+            dense[place, columns] = values
         return dense
 
 

@@ -33,14 +33,14 @@ class LearntScales(nn.Module):
     def forward(self, weights: Tensor) -> Tensor:
         """Weights (B, V) times the factors of their tokens."""
         start = self.start.to(weights.device)
-        found: Tensor = weights.float() * (start * self.gain.exp())
-        return found
+        scaled: Tensor = weights.float() * (start * self.gain.exp())
+        return scaled
 
     @property
     def values(self) -> TokenScales:
         """The token scales as they are now: (V)."""
-        found: TokenScales = (self.start * self.gain.detach().cpu().exp()).numpy().astype(np.float32)
-        return found
+        scales: TokenScales = (self.start * self.gain.detach().cpu().exp()).numpy().astype(np.float32)
+        return scales
 
 
 def first_scales(
@@ -73,5 +73,5 @@ class TokenGains(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """Logarithms of the factors of some tokens, in the shape in which these are given."""
         shared = self.embeddings[tokens] @ self.map[:-1] + self.map[-1]
-        found: Tensor = MAP_RATE * shared + self.own[tokens]
-        return found
+        gains: Tensor = MAP_RATE * shared + self.own[tokens]
+        return gains

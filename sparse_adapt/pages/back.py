@@ -68,12 +68,12 @@ def _read(subject: RunSubject) -> Iterator[Row]:
     for stage in subject.stages:
         files: Mapping[str, Any] = {"model": stage.get("model", {}), **stage.get("files", {})}
         for what, entry in files.items():
-            told = entry if isinstance(entry, Mapping) else {"path": str(entry)}
+            fields = entry if isinstance(entry, Mapping) else {"path": str(entry)}
             yield {
                 "stage": str(stage.get("stage", "")),
                 "what": what,
-                "name": _name(str(told.get("path", ""))),
-                "sha256": str(told.get("sha256", "")) or None,
+                "name": _name(str(fields.get("path", ""))),
+                "sha256": str(fields.get("sha256", "")) or None,
             }
 
 

@@ -52,8 +52,8 @@ def _changed(subject: RunSubject) -> Iterator[Part]:
     won = [int(row) for row in order if gaps[row] > 0]
     lost = [int(row) for row in order[::-1] if gaps[row] < 0]
     stayed = len(gaps) - len(won) - len(lost)
-    told = f"Of {len(gaps):,} judged queries {len(won):,} won, {len(lost):,} lost, and {stayed:,} stayed."
-    yield Prose(f"{told} Open one to see both rankings and the tokens that made each document match.")
+    summary = f"Of {len(gaps):,} judged queries {len(won):,} won, {len(lost):,} lost, and {stayed:,} stayed."
+    yield Prose(f"{summary} Open one to see both rankings and the tokens that made each document match.")
     for title, rows in (("Won most", won), ("Lost most", lost)):
         if rows:
             yield Prose(title, "title")
@@ -68,7 +68,7 @@ def _pair(subject: RunSubject, query: Query, gap: float | None) -> Fold:
     for name, encoded in (("before", subject.base), ("after", subject.final)):
         ranking = ranking_of(name, encoded, weighed(encoded, query.text), subject.documents, grades)
         rankings.append(ranking)
-        firsts.append([found.name for found in ranking.found])
+        firsts.append([document.name for document in ranking.found])
     kind = f"{query.kind}, " if query.kind else ""
     summary = query.text if gap is None else f"{query.text} ({kind}nDCG@10 {gap:+.3f})"
     return Fold(summary, [Prose(_what_changed(*firsts)), Rankings(rankings)])
@@ -101,8 +101,8 @@ def ranking_of(
         vector=query.vector,
     )
     inactive = f"Words without weight: {', '.join(report.inactive)}." if report.inactive else ""
-    said = ", ".join(f"{token.token} {token.weight:.2f}" for token in report.tokens[:HEAVIEST])
-    found = [
+    tokens = ", ".join(f"{token.token} {token.weight:.2f}" for token in report.tokens[:HEAVIEST])
+    ranked = [
         replace(
             found_of(match),
             relevant=None if grades is None else grades.get(match.document_id, 0) > 0,
@@ -111,7 +111,7 @@ def ranking_of(
         )
         for place, match in enumerate(report.matches)
     ]
-    return Ranking(name, found, f"The query weighs {report.nonzero:,} tokens: {said}. {inactive}".strip())
+    return Ranking(name, ranked, f"The query weighs {report.nonzero:,} tokens: {tokens}. {inactive}".strip())
 
 
 def _what_changed(before: Sequence[str], after: Sequence[str]) -> str:
@@ -120,18 +120,18 @@ def _what_changed(before: Sequence[str], after: Sequence[str]) -> str:
     if not came and not went:
         same = list(before) == list(after)
         return "The same documents in the same order." if same else "The same documents in another order."
-    told = [
+    moves = [
         f"{word}: {', '.join(names)}" for word, names in (("came up", came), ("went down", went)) if names
     ]
-    return f"In the first {TOP}, {'; '.join(told)}."
+    return f"In the first {TOP}, {'; '.join(moves)}."
 
 
 def _hubs(subject: RunSubject) -> Table:
     """Documents among the first ten of most background queries, after the adaptation, and how many it was before."""
     counts = []
     for encoded in (subject.base, subject.final):
-        found = encoded.searcher.top_k(encoded.background, FIRST)
-        rows = np.concatenate([rows for rows, _ in found]) if found else np.zeros(0, np.int64)
+        tops = encoded.searcher.top_k(encoded.background, FIRST)
+        rows = np.concatenate([rows for rows, _ in tops]) if tops else np.zeros(0, np.int64)
         counts.append(
             np.bincount(rows, minlength=len(subject.documents)) / max(1, encoded.background.shape[0])
         )
@@ -151,6 +151,6 @@ def _hubs(subject: RunSubject) -> Table:
         Column("after", "after", "share", decimals=1),
         Column("change", "change", "share", decimals=1, signed=True),
     )
-    asked = subject.final.background.shape[0]
-    note = f"The share of {asked:,} background queries, which mean no document, that have it among their first {FIRST}."
+    count = subject.final.background.shape[0]
+    note = f"The share of {count:,} background queries, which mean no document, that have it among their first {FIRST}."
     return Table("Documents that are found for too many queries", columns, rows_, note)

@@ -65,8 +65,8 @@ def run_page(subject: RunSubject, progress: Progress = no_progress) -> WebPage:
     provenance = provenance_section(subject, findings)
     progress(1)
     corpus, base = Path(str(subject.report["corpus"])).name, Path(str(subject.report["model"])).name
-    terms_told = "1 new term" if len(findings) == 1 else f"{len(findings):,} new terms"
-    lead = f"{base}, adapted to {corpus}: {terms_told}."
+    count_of_terms = "1 new term" if len(findings) == 1 else f"{len(findings):,} new terms"
+    lead = f"{base}, adapted to {corpus}: {count_of_terms}."
     if len(subject.documents) < subject.all_documents:
         lead += f" This page looks at {len(subject.documents):,} of {subject.all_documents:,} documents."
     sections = [

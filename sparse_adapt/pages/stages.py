@@ -31,10 +31,10 @@ def stages_section(subject: RunSubject) -> Section:
     if columns:
         note = f"After each stage. {SAYS_ALONE}" if has_alone(subject.report) else "After each stage."
         parts.append(Pictures(before_after(columns), note))
-    tried = subject.report.get("adapt", {}).get("choice", {}).get("tried", [])
-    if tried:
+    models = subject.report.get("adapt", {}).get("choice", {}).get("tried", [])
+    if models:
         parts.append(TableRows(tabulate(subject.report)))
-    if not columns and not tried:
+    if not columns and not models:
         parts.append(Prose("Nothing was measured between the stages of this run.", "quiet"))
     parts.append(TableRows(Table("Stages", STAGE_COLUMNS, [_stage(each) for each in subject.stages])))
     pictures = [
@@ -49,7 +49,7 @@ def stages_section(subject: RunSubject) -> Section:
 def before_after(columns: Sequence[Mapping[str, Any]]) -> list[Picture]:
     """nDCG@10 of unseen queries, weights a document, background queries that activate a term: after each stage."""
     order = [each["name"] for each in columns]
-    found: list[Row] = [
+    rows: list[Row] = [
         {"model": each["name"], "nDCG@10": value, "kind": kind}
         for each in columns
         for kind, value in each["ndcg@10"]["test"].items()
@@ -68,7 +68,7 @@ def before_after(columns: Sequence[Mapping[str, Any]]) -> list[Picture]:
         for kind, value in each["function_share"].items()
     ]
     return [
-        _over("Unseen queries", found, order, "nDCG@10"),
+        _over("Unseen queries", rows, order, "nDCG@10"),
         _over("Weight of the terms", _weights(columns), order, "weight"),
         _over("Queries that activate a term by mistake", active, order, "%"),
         _over("Weights of a document", size, order, "weights"),
@@ -80,12 +80,12 @@ def _weights(columns: Sequence[Mapping[str, Any]]) -> list[Row]:
     """The mean weight of all terms where they are said and where they are meant, and the largest elsewhere."""
     rows: list[Row] = []
     for each in columns:
-        said = [value for term in each["terms"] for value in term["weights"].values()]
-        meant = [value for term in each["terms"] for value in term["hard_queries"].values()]
+        weights = [value for term in each["terms"] for value in term["weights"].values()]
+        of_hard_queries = [value for term in each["terms"] for value in term["hard_queries"].values()]
         elsewhere = [term["others_largest"] for term in each["terms"]]
         figures = {
-            "where said": sum(said) / max(1, len(said)),
-            "where meant": sum(meant) / max(1, len(meant)),
+            "where said": sum(weights) / max(1, len(weights)),
+            "where meant": sum(of_hard_queries) / max(1, len(of_hard_queries)),
             "elsewhere, largest": max(elsewhere, default=0.0),
         }
         rows += [{"model": each["name"], "weight": value, "kind": kind} for kind, value in figures.items()]
@@ -93,8 +93,10 @@ def _weights(columns: Sequence[Mapping[str, Any]]) -> list[Row]:
 
 
 def _over(title: str, rows: Sequence[Row], order: Sequence[str], measure: str) -> Picture:
-    told = "; ".join(f"{row['model']} {row['kind']} {_number(row[measure])}" for row in rows)
-    return lines(title, rows, "model", measure, "kind", order=order, told=f"{title}, {measure}: {told}")
+    summary = "; ".join(f"{row['model']} {row['kind']} {_number(row[measure])}" for row in rows)
+    return lines(
+        title, rows, "model", measure, "kind", order=order, description=f"{title}, {measure}: {summary}"
+    )
 
 
 def _number(value: object) -> str:
@@ -124,4 +126,4 @@ def _losses(run: Path, stage: Mapping[str, Any]) -> Picture | None:
         f"{term} from {history[0].get(term, 0.0):.3g} to {history[-1].get(term, 0.0):.3g}" for term in terms
     )
     title = str(stage.get("stage", ""))
-    return lines(title, rows, "step", "share", "term", told=f"Loss terms of {title}: {ends}")
+    return lines(title, rows, "step", "share", "term", description=f"Loss terms of {title}: {ends}")

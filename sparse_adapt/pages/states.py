@@ -32,13 +32,13 @@ class TextStates(NamedTuple):
 def read_texts(model: SparseEncoder, texts: Sequence[str]) -> list[TextStates]:
     """The states of every position of some texts, as the output rows are multiplied with."""
     token_ids = model.tokenize(texts)
-    found: dict[int, TextStates] = {}
+    by_text: dict[int, TextStates] = {}
     for group in group_by_length([len(ids) for ids in token_ids], TOKENS_A_PASS):
         ids, mask = pad([token_ids[row] for row in group], model.tokenizer.pad_token_id or 0)
         states = model.hidden(ids.to(model.device), mask.to(model.device)).float().cpu().numpy()
         for place, row in enumerate(group):
-            found[row] = TextStates(token_ids[row], states[place, : len(token_ids[row])])
-    return [found[row] for row in range(len(texts))]
+            by_text[row] = TextStates(token_ids[row], states[place, : len(token_ids[row])])
+    return [by_text[row] for row in range(len(texts))]
 
 
 @torch.inference_mode()

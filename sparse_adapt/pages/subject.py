@@ -99,9 +99,9 @@ class RunSubject:
     def rows_with_term(self) -> dict[int, list[int]]:
         """New token -> the rows of the documents that say it."""
         model = self.final.model
-        said = model.new_tokens_in([each.full_text for each in self.documents])
-        rows = (np.flatnonzero(column).tolist() for column in said.T)
-        return {token.token_id: found for token, found in zip(model.new_tokens, rows, strict=True)}
+        mentions = model.new_tokens_in([each.full_text for each in self.documents])
+        rows = (np.flatnonzero(column).tolist() for column in mentions.T)
+        return {token.token_id: rows_of for token, rows_of in zip(model.new_tokens, rows, strict=True)}
 
     @cached_property
     def meant_by(self) -> dict[int, list[int]]:
@@ -110,25 +110,25 @@ class RunSubject:
             return {}
         row_of = {document.document_id: row for row, document in enumerate(self.documents)}
         saying: dict[int, set[int]] = {token_id: set(rows) for token_id, rows in self.rows_with_term.items()}
-        meant: dict[int, list[int]] = {token_id: [] for token_id in saying}
+        queries_of: dict[int, list[int]] = {token_id: [] for token_id in saying}
         for row, query in enumerate(self.judged.queries):
             grades = self.judged.judgements[query.query_id]
             relevant = {row_of[name] for name, grade in grades.items() if grade > 0 and name in row_of}
             for token_id, rows in saying.items():
                 if rows & relevant:
-                    meant[token_id].append(row)
-        return meant
+                    queries_of[token_id].append(row)
+        return queries_of
 
     # -- where it comes from ----------------------------------------------------------------------
 
     def _encoded(self, place: str) -> EncodedSubject:
         model = SparseEncoder.load(place)
-        asked = [] if self.judged is None else [query.text for query in self.judged.queries]
+        query_texts = [] if self.judged is None else [query.text for query in self.judged.queries]
         texts = [document.full_text for document in self.documents]
         return EncodedSubject(
             model,
             encode(model, texts, "document"),
-            encode(model, asked, "query"),
+            encode(model, query_texts, "query"),
             encode(model, self.background_texts, "query"),
         )
 

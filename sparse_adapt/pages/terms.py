@@ -93,22 +93,22 @@ def find_terms(subject: RunSubject) -> list[TermFindings]:
 
 def _find(subject: RunSubject, token: NewToken, own: object) -> TermFindings:
     final = subject.final
-    said = _column(final.documents, token.token_id)
+    in_documents = _column(final.documents, token.token_id)
     rows = subject.rows_with_term[token.token_id]
-    others = np.delete(said, rows)
+    others = np.delete(in_documents, rows)
     judged: tuple[Query, ...] = () if subject.judged is None else subject.judged.queries
-    asked = _column(final.queries, token.token_id)
+    in_queries = _column(final.queries, token.token_id)
     written = final.model.tokenize([query.text for query in judged], "query") if judged else []
-    meant = [row for row in subject.meant_by.get(token.token_id, ()) if token.token_id not in written[row]]
+    semantic = [row for row in subject.meant_by.get(token.token_id, ()) if token.token_id not in written[row]]
     background = _column(final.background, token.token_id)
     mine = _column(own, token.token_id)
     return TermFindings(
         token=token,
         pieces=" ".join(names_of(final.model.tokenizer, token.pieces)),
         rows=rows,
-        said=float(said[rows].mean()) if rows else None,
-        meant=float(asked[meant].mean()) if meant else None,
-        meaning=_heaviest([judged[row].text for row in meant], asked[meant]),
+        said=float(in_documents[rows].mean()) if rows else None,
+        meant=float(in_queries[semantic].mean()) if semantic else None,
+        meaning=_heaviest([judged[row].text for row in semantic], in_queries[semantic]),
         others=float((others > 0).mean()) if len(others) else 0.0,
         background=float((background > 0).mean()),
         false_activations=_heaviest(subject.background_texts, background),
@@ -180,8 +180,8 @@ def _picture(subject: RunSubject) -> Picture:
         for name, values in groups.items()
         for value in _thinned(values)
     ]
-    told = "; ".join(f"{name}: {_told(values)}" for name, values in groups.items())
-    return strip("Weight of the new terms", rows_, told=f"Weights of the new terms in {told}")
+    summary = "; ".join(f"{name}: {_told(values)}" for name, values in groups.items())
+    return strip("Weight of the new terms", rows_, description=f"Weights of the new terms in {summary}")
 
 
 def _thinned(values: Sequence[float]) -> list[float]:
@@ -253,7 +253,7 @@ def _parts_of_texts(title: str, false_activations: Sequence[ActivatingText], wit
 def nearest_tokens(model: SparseEncoder, token_ids: Sequence[int]) -> Mapping[int, list[tuple[str, float]]]:
     """For each token those whose output rows point the same way: their names and cosines, the nearest first."""
     rows = torch.nn.functional.normalize(model.output_rows.float(), dim=1)
-    found: dict[int, list[tuple[str, float]]] = {}
+    nearest: dict[int, list[tuple[str, float]]] = {}
     for token_id in token_ids:
         best = (rows @ rows[token_id]).topk(NEAREST + 1)
         pairs = [
@@ -262,8 +262,8 @@ def nearest_tokens(model: SparseEncoder, token_ids: Sequence[int]) -> Mapping[in
             if int(other) != token_id
         ][:NEAREST]
         names = names_of(model.tokenizer, [other for other, _ in pairs])
-        found[token_id] = [(name, value) for name, (_, value) in zip(names, pairs, strict=True)]
-    return found
+        nearest[token_id] = [(name, value) for name, (_, value) in zip(names, pairs, strict=True)]
+    return nearest
 
 
 # -- where a weight comes from -------------------------------------------------------------------
@@ -278,12 +278,12 @@ def provenance_section(subject: RunSubject, findings: Sequence[TermFindings]) ->
             heat_of(model, text, each.token.token_id, title) for title, text in texts_of(subject, each)
         ]
         parts.append(Fold(each.token.term, heats, open=number == 0))
-    told = (
+    provenance = (
         f"{ABOUT} {end_tokens_note(model)}"
         if parts
         else "No term was added, so there is no weight to explain."
     )
-    return Section("provenance", "Where the weight comes from", [*parts, Prose(told, "quiet")])
+    return Section("provenance", "Where the weight comes from", [*parts, Prose(provenance, "quiet")])
 
 
 def texts_of(subject: RunSubject, each: TermFindings) -> Iterator[tuple[str, str]]:

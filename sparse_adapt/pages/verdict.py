@@ -50,38 +50,45 @@ class Ruling(NamedTuple):
 def rule(gains: Sequence[Evidence], false_activations: float, judged_by: str) -> Ruling:
     """Whether to use the model, by its gains and by how many background queries activate a term."""
     if not gains:
-        said = "This page can't tell whether the model ranks better: the run has no judged queries."
-        return Ruling(f"{said} Judge fifty of your own, and look at the queries below.", "quiet")
-    decision, told = decide(gains), _told(gains[0], judged_by)
+        sentence = "This page can't tell whether the model ranks better: the run has no judged queries."
+        return Ruling(f"{sentence} Judge fifty of your own, and look at the queries below.", "quiet")
+    decision, explanation = decide(gains), _told(gains[0], judged_by)
     if decision.deciding.queries < FEW:
-        return Ruling(f"Judge more queries first: {gains[0].queries:,} are too few to say.", "quiet", told)
+        return Ruling(
+            f"Judge more queries first: {gains[0].queries:,} are too few to say.", "quiet", explanation
+        )
     if not decision.gains:
-        return Ruling("Don't use it yet: it gains nothing that is more than chance.", "bad", told)
+        return Ruling("Don't use it yet: it gains nothing that is more than chance.", "bad", explanation)
     if decision.fallen:
         lost = ", ".join(gain.kind for gain in decision.fallen)
-        return Ruling(f"Use it with care: it gains, but loses on {lost} queries.", "bad", told)
-    kept = "it gains, and loses on no kind of query by more than chance"
+        return Ruling(f"Use it with care: it gains, but loses on {lost} queries.", "bad", explanation)
+    reason = "it gains, and loses on no kind of query by more than chance"
     if false_activations > ACTIVATIONS_ENOUGH:
         share = f"{percentage(false_activations, 0)} of background queries activate a new term, though they mean none"
-        return Ruling(f"Use it for searches of this domain: {kept}. Elsewhere beware: {share}.", "good", told)
-    return Ruling(f"Use it: {kept}.", "good", told)
+        return Ruling(
+            f"Use it for searches of this domain: {reason}. Elsewhere beware: {share}.", "good", explanation
+        )
+    return Ruling(f"Use it: {reason}.", "good", explanation)
 
 
 def _told(whole: Evidence, judged_by: str) -> str:
     """The measure before and after in a sentence, with its interval."""
     verb = "rises" if whole.gain > 0 else "falls" if whole.gain < 0 else "stays"
-    told = f"nDCG@10 {verb} from {whole.base:.3f} to {whole.model:.3f} on {whole.queries:,} queries: "
-    told += f"{whole.gain:+.3f}, with a 95\u00a0% interval from {whole.low:+.3f} to {whole.high:+.3f}."
+    sentence = f"nDCG@10 {verb} from {whole.base:.3f} to {whole.model:.3f} on {whole.queries:,} queries: "
+    sentence += f"{whole.gain:+.3f}, with a 95\u00a0% interval from {whole.low:+.3f} to {whole.high:+.3f}."
     if SYNTHETIC in judged_by:
-        told += " The queries are made up, and promise more than real ones give."
-    return told
+        sentence += " The queries are made up, and promise more than real ones give."
+    return sentence
 
 
 def verdict_section(subject: RunSubject) -> Section:
     """The verdict, first of all."""
-    found = subject.report.get("evidence", {})
-    gains, judged_by = [Evidence(**row) for row in found.get("rows", ())], str(found.get("judged by", ""))
-    false_activations = float(found.get("background queries that activate a term", 0.0))
+    evidence = subject.report.get("evidence", {})
+    gains, judged_by = (
+        [Evidence(**row) for row in evidence.get("rows", ())],
+        str(evidence.get("judged by", "")),
+    )
+    false_activations = float(evidence.get("background queries that activate a term", 0.0))
     ruling = rule(gains, false_activations, judged_by)
     parts: list[Part] = [Prose(ruling.said, ruling.tone)]
     if ruling.told:
@@ -103,8 +110,10 @@ def _won_and_lost(gains: Sequence[Evidence]) -> Iterator[tuple[str, str]]:
     """On which kinds of query the model gains and loses by more than chance."""
     for name, tone in (("gains on", "good"), ("loses on", "bad")) if gains else ():
         kinds = [gain for gain in gains[1:] or gains if _tone(gain) == tone]
-        told = [f"{each.kind} ({each.gain:+.3f}, from {each.low:+.3f} to {each.high:+.3f})" for each in kinds]
-        yield name, ", ".join(told) or "nothing, by more than chance"
+        intervals = [
+            f"{each.kind} ({each.gain:+.3f}, from {each.low:+.3f} to {each.high:+.3f})" for each in kinds
+        ]
+        yield name, ", ".join(intervals) or "nothing, by more than chance"
 
 
 def _gained(gains: Sequence[Evidence], judged_by: str) -> list[Part]:
@@ -116,11 +125,11 @@ def _gained(gains: Sequence[Evidence], judged_by: str) -> list[Part]:
     named: list[Row] = [
         {"name": gain.kind, "value": gain.gain, "low": gain.low, "high": gain.high} for gain in gains
     ]
-    told = "; ".join(
+    intervals = "; ".join(
         f"{gain.kind} {gain.gain:+.3f} from {gain.low:+.3f} to {gain.high:+.3f}" for gain in gains
     )
     picture = differences(
-        "Gained and lost, nDCG@10", named, told=f"Difference of nDCG@10 by kind of query: {told}"
+        "Gained and lost, nDCG@10", named, description=f"Difference of nDCG@10 by kind of query: {intervals}"
     )
     return [
         Beside([Pictures([picture]), TableRows(Table("Gained and lost, in figures", COLUMNS, rows, note))])
@@ -155,9 +164,9 @@ def _work(before: ServingCost, after: ServingCost) -> str:
 
 
 def _production(subject: RunSubject) -> str:
-    found = subject.report.get("adapt", {})
-    if found.get("frozen"):
-        return f"encode again the {found['documents_with_a_new_term']:,} documents that say a new term"
+    training = subject.report.get("adapt", {})
+    if training.get("frozen"):
+        return f"encode again the {training['documents_with_a_new_term']:,} documents that say a new term"
     return "encode every document again; encoding a query takes as long as before"
 
 
@@ -169,8 +178,8 @@ def _when_not(subject: RunSubject, gains: Sequence[Evidence], false_activations:
     )
     retention = _retention(subject.report)
     yield from (
-        Prose(f"For general questions: the model {told}.")
-        for told in islice(general_sentences(read_general_rows(retention)), 1)
+        Prose(f"For general questions: the model {sentence}.")
+        for sentence in islice(general_sentences(read_general_rows(retention)), 1)
     )
     for gain in gains[1:]:
         if gain.gain < -MAY_LOSE:
@@ -186,8 +195,8 @@ def _when_not(subject: RunSubject, gains: Sequence[Evidence], false_activations:
 
 def _retention(report: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the run found of the base model's knowledge; nothing where it didn't look."""
-    found: Mapping[str, Any] = report.get("adapt", report).get("retention", {})
-    return found
+    retention_figures: Mapping[str, Any] = report.get("adapt", report).get("retention", {})
+    return retention_figures
 
 
 def _own_words(report: Mapping[str, Any]) -> Iterator[Part]:
@@ -201,11 +210,11 @@ def _own_words(report: Mapping[str, Any]) -> Iterator[Part]:
             )
             for each in criteria
         ]
-        held = sum(bool(each["holds"]) for each in criteria)
-        yield Fold(f"What the demo asks of a model: {held} of {len(criteria)} hold", [Listing(lines)])
+        holding = sum(bool(each["holds"]) for each in criteria)
+        yield Fold(f"What the demo asks of a model: {holding} of {len(criteria)} hold", [Listing(lines)])
     retention = _retention(report)
-    kept = retention_lines(retention)
-    if kept:
+    sentences = retention_lines(retention)
+    if sentences:
         yield Prose("What the base model knew, and how much of it may be lost:")
-        yield Listing([Prose(line, "bad" if line.startswith("FALLS") else "") for line in kept])
+        yield Listing([Prose(line, "bad" if line.startswith("FALLS") else "") for line in sentences])
         yield TableRows(general_table(read_general_rows(retention)))

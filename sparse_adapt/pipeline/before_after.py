@@ -60,14 +60,14 @@ def raw_logits(
     rows = model.output_rows[ids].float()
     bias = torch.zeros(len(ids)) if model.output_bias is None else model.output_bias[ids].float()
     token_ids = model.tokenize(texts, side)
-    found = np.zeros((len(texts), len(ids)), np.float32)
+    best_logits = np.zeros((len(texts), len(ids)), np.float32)
     for group in group_by_length([len(each) for each in token_ids], TOKENS_A_PASS):
         padded, mask = pad([token_ids[row] for row in group], model.tokenizer.pad_token_id or 0)
         states = model.hidden(padded.to(model.device), mask.to(model.device)).float()
         logits = (states @ rows.T + bias).masked_fill(mask.to(model.device)[..., None] == 0, -torch.inf)
-        found[group] = logits.max(dim=1).values.cpu().numpy()
+        best_logits[group] = logits.max(dim=1).values.cpu().numpy()
         progress(len(group))
-    return found
+    return best_logits
 
 
 @dataclass(frozen=True)
@@ -144,9 +144,13 @@ class EncodedQueries:
     @classmethod
     def of(cls, name: str, measure: str, collection: Collection, documents: EncodedTexts) -> "EncodedQueries":
         """Encode the queries once for every amount."""
-        asked = [query.text for query in collection.queries]
+        query_texts = [query.text for query in collection.queries]
         return cls(
-            name, measure, collection, EncodedTexts.of(documents.model, asked, "query"), documents.vectors
+            name,
+            measure,
+            collection,
+            EncodedTexts.of(documents.model, query_texts, "query"),
+            documents.vectors,
         )
 
     @cached_property
@@ -211,14 +215,14 @@ class Scales:
     def over(cls, texts: EncodedTexts, documents: Sequence[Document], judged: Collection | None) -> "Scales":
         """The same for documents that are encoded."""
         model = texts.model
-        said = model.new_tokens_in([document.full_text for document in documents])
-        items = known_of(documents, np.asarray(said.any(axis=1)))
-        asked = []
+        mentions = model.new_tokens_in([document.full_text for document in documents])
+        items = known_of(documents, np.asarray(mentions.any(axis=1)))
+        sets = []
         if items is not None:
-            asked.append(EncodedQueries.of("two words of a document, MRR@10", KNOWN, items, texts))
+            sets.append(EncodedQueries.of("two words of a document, MRR@10", KNOWN, items, texts))
         if judged is not None:
-            asked.append(EncodedQueries.of("judged queries, nDCG@10", MEASURE, judged, texts))
-        return cls(raw_logits(model, background_queries(), "query"), None, texts, said, asked)
+            sets.append(EncodedQueries.of("judged queries, nDCG@10", MEASURE, judged, texts))
+        return cls(raw_logits(model, background_queries(), "query"), None, texts, mentions, sets)
 
     def before_after(self, amounts: Amounts) -> list[BeforeAfter]:
         """Every figure without the amounts and with them."""
@@ -226,21 +230,21 @@ class Scales:
             ("background queries that activate a term", self.background),
             ("your queries that activate a term", self.own),
         ]
-        found = [
+        rows = [
             BeforeAfter(name, _active(logits, np.zeros_like(amounts)), _active(logits, amounts), share=True)
             for name, logits in shares
             if logits is not None
         ]
         if self.documents is None or self.said is None:
-            return found
+            return rows
         before, after = (np.maximum(self.documents.logits - each, 0.0) for each in (0.0, amounts))
         if self.said.any():
-            found.append(_share("documents that say a term and activate it", before, after, self.said))
+            rows.append(_share("documents that say a term and activate it", before, after, self.said))
             means = float(before[self.said].mean()), float(after[self.said].mean())
-            found.append(BeforeAfter("largest logit of a term where it is said", means[0], means[1]))
-        found.append(_share("other documents that activate a term", before, after, ~self.said))
+            rows.append(BeforeAfter("largest logit of a term where it is said", means[0], means[1]))
+        rows.append(_share("other documents that activate a term", before, after, ~self.said))
         vectors = self.documents.lowered(amounts)
-        return [*found, *(each for asked in self.asked for each in asked.before_after(amounts, vectors))]
+        return [*rows, *(each for queries in self.asked for each in queries.before_after(amounts, vectors))]
 
 
 def _active(logits: Logits, amounts: Amounts) -> float:

@@ -60,9 +60,9 @@ def amounts_for(model: SparseEncoder, target: float, texts: Sequence[str] | None
     others, and no further. Background queries are made up, others than those that measure; `texts` replaces them.
     """
     logits = raw_logits(model, texts or background_queries(CHOOSING_SEED), "query")
-    kept = int(target * len(logits) + 1e-9)
+    above = int(target * len(logits) + 1e-9)
     order = np.argsort(-logits.max(axis=1), kind="stable")
-    highest = logits[order[kept:]].max(axis=0, initial=0.0)
+    highest = logits[order[above:]].max(axis=0, initial=0.0)
     return np.where(highest > 0, highest + MARGIN, 0.0).astype(np.float32)
 
 
@@ -122,7 +122,7 @@ def save_calibrated(
         for token, each in zip(model.new_tokens, amounts, strict=True)
         if each
     }
-    told = {"lowered": terms, "figures": [each._asdict() for each in before_after]}
+    stored = {"lowered": terms, "figures": [each._asdict() for each in before_after]}
     with output_folder(replace(place, resumable=False, reads=[Path(source)])) as work:
         before = model.output_bias[ids].detach().clone()
         try:
@@ -136,8 +136,8 @@ def save_calibrated(
         record = read_stage_record(source)
         if record is not None:
             write_record(work, {**record, "calibrated": terms})
-        write_json(work / CALIBRATION_FILE, told)
-    return told
+        write_json(work / CALIBRATION_FILE, stored)
+    return stored
 
 
 def _shown(value: float, share: bool, sign: str) -> str:

@@ -110,16 +110,16 @@ def read_scene(corpus: str, terms: Sequence[str]) -> Scene:
             if all(query.kind != kind for query in collection.queries):
                 raise InputError(corpus, f'no query of kind "{kind}" has judgements in the split "{split}"')
     scene = Scene(documents, splits, ())
-    found = tuple(_texts_of(scene, term) for term in terms)
-    unsaid = next((each.term for each in found if not each.rows), None)
+    texts = tuple(_texts_of(scene, term) for term in terms)
+    unsaid = next((each.term for each in texts if not each.rows), None)
     if unsaid is not None:
         raise InputError(corpus, f"no document says the term {unsaid!r}; remove it from the terms")
-    return Scene(documents, splits, found)
+    return Scene(documents, splits, texts)
 
 
 def _texts_of(scene: Scene, term: str) -> TermTexts:
-    said = re.compile(rf"(?<!\w){re.escape(term)}(e?s)?(?!\w)", re.IGNORECASE)
-    rows = [row for row, document in enumerate(scene.documents) if said.search(document.full_text)]
+    word = re.compile(rf"(?<!\w){re.escape(term)}(e?s)?(?!\w)", re.IGNORECASE)
+    rows = [row for row, document in enumerate(scene.documents) if word.search(document.full_text)]
     names = {scene.documents[row].document_id for row in rows}
     hard = [query.query_id for query in scene.hard_queries if names & set(scene.relevant(query))]
     return TermTexts(term, rows, hard)
@@ -186,9 +186,9 @@ def _ranks(scene: Scene, queries: csr_matrix, documents: csr_matrix) -> dict[str
     """For each hard query the ranks of its documents, None for one that isn't found, and the ids on top."""
     names = [document.document_id for document in scene.documents]
     rows = [row for row, query in enumerate(scene.splits["train"].queries) if query.kind == "semantic"]
-    found = top_k(queries[rows], documents, len(names))
+    ranking = top_k(queries[rows], documents, len(names))
     figures = {}
-    for query, (order, _) in zip(scene.hard_queries, found, strict=True):
+    for query, (order, _) in zip(scene.hard_queries, ranking, strict=True):
         place = {names[int(row)]: rank for rank, row in enumerate(order, start=1)}
         relevant = scene.relevant(query)
         first = [names[int(row)] for row in order[: len(relevant)]]
@@ -215,7 +215,7 @@ def _term_figures(
     own, others = texts.rows, np.setdiff1d(np.arange(len(scene.documents)), texts.rows)
     weights = _weight(documents, ids)
     largest = int(others[weights[others].argmax()]) if len(others) else None
-    asked = dict(
+    by_query = dict(
         zip(
             (query.query_id for query in scene.splits["train"].queries),
             _weight(queries["train"], ids),
@@ -231,7 +231,7 @@ def _term_figures(
         "others_firing": int((weights[others] > 0).sum()),
         "others_largest": float(weights[others].max(initial=0.0)),
         "others_largest_in": None if largest is None else scene.documents[largest].document_id,
-        "hard_queries": {query_id: float(asked[query_id]) for query_id in texts.hard_query_ids},
+        "hard_queries": {query_id: float(by_query[query_id]) for query_id in texts.hard_query_ids},
         "control_largest": max(
             float(_weight(queries[split], ids)[_of_kind(collection.queries, "control")].max(initial=0.0))
             for split, collection in scene.splits.items()

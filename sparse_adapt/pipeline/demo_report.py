@@ -47,65 +47,67 @@ class Criterion(NamedTuple):
     found: str
 
 
-def criteria(base: Figures, final: Figures, asked: Sequence[GeneralRow]) -> list[Criterion]:
+def criteria(base: Figures, final: Figures, general_rows: Sequence[GeneralRow]) -> list[Criterion]:
     """The four things that adapting must reach, for the last model beside the base model.
 
     asked: what both reach on general questions.
     """
-    return [_finds(final), _retains(base, final, asked), _learns(final), _stays_small(base, final)]
+    return [_finds(final), _retains(base, final, general_rows), _learns(final), _stays_small(base, final)]
 
 
 def _finds(final: Figures) -> Criterion:
     queries, on_top = final["hard_queries"], _on_top(final)
     ndcg = final["ndcg@10"]["test"]["semantic"]
     needed = SEMANTIC_ENOUGH if len(final["terms"]) == 1 else SEMANTIC_ENOUGH_OF_MANY
-    found = f"{on_top} of {len(queries)} hard queries have their documents on top; "
-    found += f"unseen semantic queries reach nDCG@10 {ndcg:.3f} (needs {needed:.2f})"
-    return Criterion(1, "finds what is meant", on_top == len(queries) and ndcg >= needed, found)
+    result = f"{on_top} of {len(queries)} hard queries have their documents on top; "
+    result += f"unseen semantic queries reach nDCG@10 {ndcg:.3f} (needs {needed:.2f})"
+    return Criterion(1, "finds what is meant", on_top == len(queries) and ndcg >= needed, result)
 
 
-def _retains(base: Figures, final: Figures, asked: Sequence[GeneralRow]) -> Criterion:
+def _retains(base: Figures, final: Figures, general_rows: Sequence[GeneralRow]) -> Criterion:
     pairs = {
         split: (base["ndcg@10"][split]["control"], final["ndcg@10"][split]["control"]) for split in SPLITS
     }
-    told = ", ".join(f"{split} {before:.3f} to {after:.3f}" for split, (before, after) in pairs.items())
+    changes = ", ".join(f"{split} {before:.3f} to {after:.3f}" for split, (before, after) in pairs.items())
     holds = all(after >= before - 1e-9 for before, after in pairs.values())
     before, after = (figures["general"]["general"]["ndcg@10"] for figures in (base, final))
-    found = f"nDCG@10 of control queries: {told}; of general questions: {before:.3f} to {after:.3f} "
-    found += f"(the mean may lose {MAY_LOSE}); the model {next(general_sentences(asked))}"
-    return Criterion(2, "loses little", holds and after >= before - MAY_LOSE - 1e-9, found)
+    result = f"nDCG@10 of control queries: {changes}; of general questions: {before:.3f} to {after:.3f} "
+    result += f"(the mean may lose {MAY_LOSE}); the model {next(general_sentences(general_rows))}"
+    return Criterion(2, "loses little", holds and after >= before - MAY_LOSE - 1e-9, result)
 
 
 def _learns(final: Figures) -> Criterion:
     terms = final["terms"]
-    said, heaviest = _said(final), _total(final, "heaviest_in")
+    documents, heaviest = _said(final), _total(final, "heaviest_in")
     enough = all(
         term["heaviest_in"] >= math.ceil(HEAVIEST_ENOUGH * len(term["weights"]) - 1e-9) for term in terms
     )
     logits = [term["least_logit"] for term in terms if term["least_logit"] is not None]
     least = min(logits) if len(logits) == len(terms) else -math.inf
-    meant = min((weight for term in terms for weight in term["hard_queries"].values()), default=0.0)
+    least_weight = min((weight for term in terms for weight in term["hard_queries"].values()), default=0.0)
     false_activation = max(max(term["others_largest"], term["control_largest"]) for term in terms)
-    found = f"heaviest token in {heaviest} of {said} documents; least logit where it stands {least:.1f}; "
-    found += f"weight in hard queries at least {meant:.2f} (needs {MEANT_ENOUGH}), "
-    found += f"elsewhere at most {false_activation:.2f}"
+    result = (
+        f"heaviest token in {heaviest} of {documents} documents; least logit where it stands {least:.1f}; "
+    )
+    result += f"weight in hard queries at least {least_weight:.2f} (needs {MEANT_ENOUGH}), "
+    result += f"elsewhere at most {false_activation:.2f}"
     if false_activation:
-        found += f" ({final['control_active']:.0%} of control queries activate {_it(terms)})"
-    holds = enough and least > 0 and meant >= MEANT_ENOUGH and false_activation == 0.0
-    return Criterion(3, "knows the term", holds, found)
+        result += f" ({final['control_active']:.0%} of control queries activate {_it(terms)})"
+    holds = enough and least > 0 and least_weight >= MEANT_ENOUGH and false_activation == 0.0
+    return Criterion(3, "knows the term", holds, result)
 
 
 def _stays_small(base: Figures, final: Figures) -> Criterion:
     growth = final["nonzero_document"] / base["nonzero_document"]
     shares, before = final["function_share"], base["function_share"]
-    told = ", ".join(f"{kind} {before[kind]:.1%} to {shares[kind]:.1%}" for kind in KINDS)
+    changes = ", ".join(f"{kind} {before[kind]:.1%} to {shares[kind]:.1%}" for kind in KINDS)
     least = {kind: NOISE_ENOUGH if kind == "semantic" else max(NOISE_ENOUGH, before[kind]) for kind in KINDS}
     holds = growth <= GROWTH_ENOUGH and all(shares[kind] <= least[kind] for kind in KINDS)
-    found = f"non-zeros a document x {growth:.2f} (at most {GROWTH_ENOUGH}); "
-    found += (
-        f"stop words in the top {TOP} scores: {told} (at most {NOISE_ENOUGH:.0%}, or no more than before)"
+    result = f"non-zeros a document x {growth:.2f} (at most {GROWTH_ENOUGH}); "
+    result += (
+        f"stop words in the top {TOP} scores: {changes} (at most {NOISE_ENOUGH:.0%}, or no more than before)"
     )
-    return Criterion(4, "stays short and to the point", holds, found)
+    return Criterion(4, "stays short and to the point", holds, result)
 
 
 # -- the table ------------------------------------------------------------------------------------

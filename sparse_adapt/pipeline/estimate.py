@@ -66,15 +66,15 @@ def expected(
         longest=settings.longest,
         dense=request.teacher == ENSEMBLE or "dictionary" in request.stages,
     )
-    asked, terms = of_glossary(request)
+    entry_queries, terms = of_glossary(request)
     if not terms and request.ranking is not None:  # then it only makes queries
         request = request.ranking
     queries = min(settings.queries.count, len(documents) * settings.queries.per_document)
-    queries += min(asked, queries // CORPUS_QUERIES)
-    held = min(settings.queries.held, len(documents) // 4)
-    pool = min(len(documents), held * settings.candidates.count)
+    queries += min(entry_queries, queries // CORPUS_QUERIES)
+    held_out = min(settings.queries.held, len(documents) // 4)
+    pool = min(len(documents), held_out * settings.candidates.count)
     choices = 1 if request.ranking is None else 2
-    scored = (0 if request.candidates is not None else queries) + held
+    scored = (0 if request.candidates is not None else queries) + held_out
     stages = {
         name: stage_expected(
             name,

@@ -149,19 +149,19 @@ def graft(request: GraftRequest, place: Place, watcher: AdaptListener) -> Finish
     with output_folder(place.reading(reads)) as folder:
         check_request(folder / REQUEST_FILE, request.plain())
         write_json(folder / REQUEST_FILE, request.plain())
-        said = _told(_steps(request, sources, folder), folder, watcher)
+        messages = _told(_steps(request, sources, folder), folder, watcher)
         watcher.expect(_expected(request, folder))
         plan = _plan(request, COPYING, folder / "grafted", folder / "text", {"before": request.sparse})
         outcomes = run_stages(plan, folder, watcher, again=True)
         if request.settings.ranked:
             copy, ranking = outcomes[-1].folder, folder / RANKING
-            said |= _told(_gathering(request, sources["encoder"], copy, folder, watcher), folder, watcher)
-            found = {"candidates": str(ranking / CANDIDATES)}
-            after = _plan(request, (RANK,), copy, ranking, found)
+            messages |= _told(_gathering(request, sources["encoder"], copy, folder, watcher), folder, watcher)
+            files = {"candidates": str(ranking / CANDIDATES)}
+            after = _plan(request, (RANK,), copy, ranking, files)
             made = folder / f"{len(request.stages)}-{RANK}"
             outcomes.append(run_stage(RANK, after, str(copy), made, watcher, again=True))
         _keep(outcomes, folder)
-        _report(request, plan, folder, outcomes, said)
+        _report(request, plan, folder, outcomes, messages)
     return read_finished(place.folder)
 
 
@@ -255,12 +255,12 @@ def _gathering(
 ) -> Iterator[Step]:
     """What the last stage learns from: queries made of some of the text, and what all three rankers find for them."""
     own, ranking = request.settings, folder / RANKING
-    asked = QuerySettings(count=own.queries, seed=own.seed)
+    own_settings = QuerySettings(count=own.queries, seed=own.seed)
 
     def ask() -> str:
         shutil.rmtree(ranking, ignore_errors=True)
         documents = sample(read_documents(folder / "text"), own.ranked, own.seed)
-        return prepare_collection(str(folder / "text"), documents, asked, None, None, ranking)
+        return prepare_collection(str(folder / "text"), documents, own_settings, None, None, ranking)
 
     def score() -> str:
         documents = list(read_documents(ranking))
@@ -293,11 +293,11 @@ def _keep(outcomes: Sequence[Outcome], folder: Path) -> None:
 
 
 def _report(
-    request: GraftRequest, plan: Plan, folder: Path, outcomes: list[Outcome], said: Mapping[str, Any]
+    request: GraftRequest, plan: Plan, folder: Path, outcomes: list[Outcome], messages: Mapping[str, Any]
 ) -> None:
     more = {
         "final": "model",
         "corpus": None,
-        "graft": {"encoder": request.encoder, "sparse": request.sparse, **said},
+        "graft": {"encoder": request.encoder, "sparse": request.sparse, **messages},
     }
     write_report(folder, plan, outcomes, more)

@@ -36,10 +36,10 @@ class Plan:
 
     def files_of(self, stage: str) -> dict[str, str]:
         """What a stage is given to read, by the keys of its inputs: the files that are named, and the corpus."""
-        found, files = find_stage(stage), {}
-        if self.corpus is not None and any(each.key == "corpus" for each in found.reads):
+        stage_row, files = find_stage(stage), {}
+        if self.corpus is not None and any(each.key == "corpus" for each in stage_row.reads):
             files["corpus"] = self.corpus
-        return files | {each.key: self.files[each.key] for each in found.named if each.key in self.files}
+        return files | {each.key: self.files[each.key] for each in stage_row.named if each.key in self.files}
 
 
 def make_plan(
@@ -76,8 +76,8 @@ def preset_of(stage: str, preset: str) -> dict[str, Any]:
     """What a preset holds for one stage, as keys and values."""
     if preset not in presets():
         raise ConfigError(unknown("preset", preset, presets()))
-    found = find_stage(stage)
-    settings: Settings = found.settings.model_validate(found.presets.get(preset, {}))
+    stage_row = find_stage(stage)
+    settings: Settings = stage_row.settings.model_validate(stage_row.presets.get(preset, {}))
     return settings.model_dump()
 
 
@@ -91,8 +91,8 @@ def files_for(
     files = {}
     for name in stage_names():
         for each in find_stage(name).named if name in stages else ():
-            held = None if corpus is None or not each.needed else file_beside(corpus, each.file)
-            source = named.get(each.key) or held
+            beside = None if corpus is None or not each.needed else file_beside(corpus, each.file)
+            source = named.get(each.key) or beside
             if source is None and each.needed:
                 where = "no corpus is named" if corpus is None else f"{corpus} is no folder with {each.file}"
                 advice = f'add {each.key} = "FILE" under [{name}]'
@@ -143,11 +143,11 @@ def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return both
 
 
-def laid_over(settings: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def laid_over(settings: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of a stage with those that are given: a number of steps that is given goes before epochs that aren't."""
-    if given.get("steps") is not None and "epochs" not in given:
-        given = {**given, "epochs": None}
-    return merged(settings, given)
+    if own.get("steps") is not None and "epochs" not in own:
+        own = {**own, "epochs": None}
+    return merged(settings, own)
 
 
 def first_error(
@@ -158,10 +158,10 @@ def first_error(
     where = tuple(part for part in first["loc"] if isinstance(part, str))
     if first["type"] == "extra_forbidden":
         for part in where[:-1]:
-            found_there = kind.model_fields[part].annotation
-            kinds = [found_there, *get_args(found_there)]  # a table that may be left out is one of two
+            inner = kind.model_fields[part].annotation
+            kinds = [inner, *get_args(inner)]  # a table that may be left out is one of two
             kind = next(each for each in kinds if isinstance(each, type) and issubclass(each, BaseModel))
         return where, unknown("key", where[-1], (*kind.model_fields, *also))
     problem = first["msg"].removeprefix("Input ")
-    found = json.dumps(first["input"], default=str, ensure_ascii=False)[:60]
-    return where, f"{where[-1]} {problem} (found: {found})"
+    value = json.dumps(first["input"], default=str, ensure_ascii=False)[:60]
+    return where, f"{where[-1]} {problem} (found: {value})"

@@ -48,10 +48,10 @@ def prepare_terms(corpus: str, model: str, share: float, path: Path) -> tuple[li
     Nothing is written where there are none.
     """
     tokenizer = tokenizer_to_teach(model)
-    chosen, said = paying(mine_terms(read_documents(corpus), tokenizer), share)
+    chosen, summary = paying(mine_terms(read_documents(corpus), tokenizer), share)
     if chosen:
         write_terms(path, chosen)
-    return chosen, said
+    return chosen, summary
 
 
 def tokenizer_to_teach(model: str) -> PreTrainedTokenizerFast:
@@ -73,14 +73,15 @@ def prepare_entries(corpus: str, model: str, glossary: str, path: Path) -> tuple
     keys, definitions = Keys(tokenizer), read_dictionary(glossary)
     read = read_entries(definitions, keys)
     texts = (document.full_text for document in read_documents(corpus))
-    found = uses(read.entries, texts, keys, partial(is_token, tokenizer))
-    if not any(use.asked or use.token for use in found):
+    of_entries = uses(read.entries, texts, keys, partial(is_token, tokenizer))
+    if not any(use.asked or use.token for use in of_entries):
         raise InputError(
             glossary,
-            f"none of its {len(found):,} entries is one that {corpus} says; name a glossary of this corpus, or none",
+            f"none of its {len(of_entries):,} entries is one that {corpus} says; "
+            "name a glossary of this corpus, or none",
         )
-    write_uses(path, found)
-    return found, "; ".join((*summary(found), *read.remarks))
+    write_uses(path, of_entries)
+    return of_entries, "; ".join((*summary(of_entries), *read.remarks))
 
 
 def prepare_defined_terms(corpus: str, model: str, uses: Sequence[Use], path: Path) -> str:
@@ -102,11 +103,11 @@ def prepare_dictionary(
     """Write `dictionary.jsonl`: what the corpus and a glossary say of the terms. Nothing where there is nothing."""
     mined = mine_definitions(documents, [term.text for term in terms])
     known = {term.text.casefold() for term in terms}
-    given = [each for use in uses if use.token.casefold() in known for each in _definitions(use)]
-    if not mined and not given:
+    definitions = [each for use in uses if use.token.casefold() in known for each in _definitions(use)]
+    if not mined and not definitions:
         return "no definition of any term found"
-    write_mined(path, mined, given)
-    return f"{len(mined):,} definitions found in the corpus, {len(given):,} from the glossary"
+    write_mined(path, mined, definitions)
+    return f"{len(mined):,} definitions found in the corpus, {len(definitions):,} from the glossary"
 
 
 def _definitions(use: Use) -> Iterator[Definition]:
@@ -122,7 +123,7 @@ def prepare_collection(
     corpus: str,
     documents: Sequence[Document],
     settings: QuerySettings,
-    given: str | None,
+    file: str | None,
     writer: QueryWriter | None,
     folder: Path,
     uses: Sequence[Use] = (),
@@ -130,10 +131,9 @@ def prepare_collection(
     """Write the collection of queries without users; those of a model, of a glossary and of users come on top."""
     collected = make_queries(documents, settings, writer, place=corpus)
     collected.queries.extend(entry_queries(uses, len(collected.of(TRAIN)) // CORPUS_QUERIES))
-    if given is not None:
+    if file is not None:
         collected.queries.extend(
-            SyntheticQuery(f"{GIVEN}-{query.query_id}", query.text, GIVEN, "")
-            for query in read_queries(given)
+            SyntheticQuery(f"{GIVEN}-{query.query_id}", query.text, GIVEN, "") for query in read_queries(file)
         )
     write_collection(folder, collected)
     counts = {split: len(collected.of(split)) for split in (TRAIN, HELD)}
@@ -170,8 +170,8 @@ def prepare_candidates(
             "--teacher",
         )
     write_candidates(path, gathered.candidates)
-    kept = f"{len(gathered.candidates):,} of {len(queries):,} queries"
-    return f"{kept}, those whose own document the teacher finds (it is {teacher.name})"
+    share_of_queries = f"{len(gathered.candidates):,} of {len(queries):,} queries"
+    return f"{share_of_queries}, those whose own document the teacher finds (it is {teacher.name})"
 
 
 def prepare_pairs(candidates: Path, collection: Path, path: Path) -> str:

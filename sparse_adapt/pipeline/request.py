@@ -88,8 +88,8 @@ class Request:
     def plain(self) -> dict[str, Any]:
         """Everything as JSON holds it, with paths that mean the same anywhere."""
         named = {key: None if value is None else absolute(value) for key, value in self._named().items()}
-        asked = {"overrides": dict(self.overrides), "of_stages": dict(self.of_stages)}
-        return named | {"settings": self.settings.model_dump(mode="json")} | asked
+        stored = {"overrides": dict(self.overrides), "of_stages": dict(self.of_stages)}
+        return named | {"settings": self.settings.model_dump(mode="json")} | stored
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -143,8 +143,8 @@ class Request:
         """The settings of a stage that trains."""
         settled = {"seed": self.settings.seed, "max_tokens": self.settings.longest}
         of_stage = self.of_stages.get(stage, {})
-        held_still = {"train": "new"} if self.settings.frozen and stage != "query-table" else {}
-        return settings_for(stage, "default", {**settled, **self.overrides, **of_stage, **held_still})
+        frozen = {"train": "new"} if self.settings.frozen and stage != "query-table" else {}
+        return settings_for(stage, "default", {**settled, **self.overrides, **of_stage, **frozen})
 
     @property
     def reading(self) -> Reading:
@@ -209,14 +209,14 @@ class Request:
     def check_use(self) -> None:
         """Raise ConfigError for a file that is given and that no stage reads."""
         read = {each.key for name in self.all_stages for each in find_stage(name).needs}
-        for name, given in self._named().items():
+        for name, file in self._named().items():
             keys = NAMED[name].inputs
-            if keys and given is not None and not keys & read:
+            if keys and file is not None and not keys & read:
                 readers = ", ".join(
                     stage for stage in OF_ADAPT if keys & {each.key for each in find_stage(stage).needs}
                 )
                 raise ConfigError(
-                    f"--{name} {given}: none of the stages {', '.join(self.all_stages)} reads it; "
+                    f"--{name} {file}: none of the stages {', '.join(self.all_stages)} reads it; "
                     f"leave it out, or have one of {readers} among --stages"
                 )
 

@@ -109,16 +109,16 @@ def verdict_of(plan: Plan, last: Path, work: Path) -> dict[str, Any]:
 
 def check_files(plan: Plan) -> None:
     """Read every file of a plan once: a mistake in the last is better known before the first stage."""
-    given = {"corpus": plan.corpus} if plan.corpus is not None else {}
-    inputs = Inputs(plan.model, {**given, **plan.files})
+    named = {"corpus": plan.corpus} if plan.corpus is not None else {}
+    inputs = Inputs(plan.model, {**named, **plan.files})
     for stage in plan.stages:
         inputs.read(each for each in find_stage(stage).reads if each.needed or each.key == "corpus")
 
 
 def read_by(plan: Plan) -> list[str | Path | None]:
     """Where all that a plan reads lies, of what has a place."""
-    given = {"corpus": plan.corpus} if plan.corpus is not None else {}
-    read = [of_model(plan.model), *(source_of(key, path) for key, path in {**given, **plan.files}.items())]
+    inputs = {"corpus": plan.corpus} if plan.corpus is not None else {}
+    read = [of_model(plan.model), *(source_of(key, path) for key, path in {**inputs, **plan.files}.items())]
     return [source.place for source in read]
 
 
@@ -191,8 +191,8 @@ def write_report(work: Path, plan: Plan, outcomes: Sequence[Outcome], more: Mapp
 def _told_of(outcome: Outcome, work: Path) -> dict[str, Any]:
     record, entries = outcome.record, {"": outcome.record["model"], **outcome.record["files"]}
     near = to_record(entries, work, work)
-    told = {"folder": str(outcome.folder.relative_to(work)), "message": outcome.message}
-    return {**told, **record, "model": near.pop(""), "files": near}
+    outcome_fields = {"folder": str(outcome.folder.relative_to(work)), "message": outcome.message}
+    return {**outcome_fields, **record, "model": near.pop(""), "files": near}
 
 
 # -- runs that are there --------------------------------------------------------------------------
@@ -265,6 +265,6 @@ def done_before(
         return None
     settings = plan.settings[stage].model_dump(mode="json") if stage in plan.settings else {}
     files = files_for_stage(find_stage(stage), model, plan.files_of(stage))
-    asked = {key: stamp(source) for key, source in sources(stage, model, files, settings).items()}
-    same = made_from_same(folder, made_from(record), asked, again=again)
+    stamps = {key: stamp(source) for key, source in sources(stage, model, files, settings).items()}
+    same = made_from_same(folder, made_from(record), stamps, again=again)
     return Outcome(folder, "done before", record) if same else None

@@ -109,13 +109,13 @@ def read_plan(path: str | Path, overrides: Mapping[str, Any] | None = None) -> P
     named = _named_files(file, tables)
     settings = _settings(file, tables, top, overrides or {})
     corpus = None if top.corpus is None else file.beside(top.corpus)
-    given = {key: value for key, value in named.items() if value is not None}
+    inputs = {key: value for key, value in named.items() if value is not None}
     return Plan(
         model=file.beside(top.model),
         corpus=corpus,
         stages=stages,
         preset=top.preset,
-        files=files_for(corpus, stages, given, str(path)),
+        files=files_for(corpus, stages, inputs, str(path)),
         settings={name: each for name, each in settings.items() if name in stages},
     )
 
@@ -140,10 +140,10 @@ def _named_files(file: "TomlFile", tables: Mapping[str, dict[str, Any]]) -> dict
     named: dict[str, str | None] = {}
     for name, table in tables.items():
         for each in find_stage(name).named:
-            found, before = file.take(table, name, each.key), named.get(each.key)
-            if found is not None and before is not None and found != before:
+            source, before = file.take(table, name, each.key), named.get(each.key)
+            if source is not None and before is not None and source != before:
                 file.fail(f"{each.key} is {before} for an earlier stage; a run has one", (name,), each.key)
-            named[each.key] = found or before
+            named[each.key] = source or before
     return named
 
 

@@ -63,7 +63,7 @@ def _plain(default: object) -> object:
 
 
 def _meaning(field: FieldInfo) -> str:
-    told = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
-    unit = f" Unit: {told['unit']}." if told.get("unit") else ""
+    extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+    unit = f" Unit: {extra['unit']}." if extra.get("unit") else ""
     meaning = (field.description or "").strip()
     return f"{meaning[:1].upper()}{meaning[1:]}{'' if meaning.endswith('.') else '.'}{unit}"

@@ -58,38 +58,38 @@ class Variation:
         return f"{self.stage}.{self.key}"
 
 
-def read_variation(asked: str, plan: Plan) -> Variation:
+def read_variation(assignment: str, plan: Plan) -> Variation:
     """What STAGE.SETTING=V1,V2 asks for of a plan; a weight is STAGE.weights.NAME.
 
     Raises ConfigError for a stage, a setting or a value that the plan can't have.
     """
-    name, _, values = asked.partition("=")
+    name, _, values = assignment.partition("=")
     stage, _, key = name.strip().partition(".")
     if not key or not values.strip():
-        raise ConfigError(f"--vary {asked}: needs STAGE.SETTING=VALUE,VALUE, such as distill.tau=0.5,2")
+        raise ConfigError(f"--vary {assignment}: needs STAGE.SETTING=VALUE,VALUE, such as distill.tau=0.5,2")
     if stage not in plan.settings:
-        raise ConfigError(f"--vary {asked}: {unknown('stage that trains', stage, tuple(plan.settings))}")
+        raise ConfigError(f"--vary {assignment}: {unknown('stage that trains', stage, tuple(plan.settings))}")
     own = plan.settings[stage]
-    found = [Value(_told(_value_of(own, key, asked)), own)]
+    tried_values = [Value(_told(_value_of(own, key, assignment)), own)]
     for text in map(str.strip, values.split(",")):
-        settings = _with(own, key, text, asked)
-        if all(settings != each.settings for each in found):
-            found.append(Value(_told(_value_of(settings, key, asked)), settings))
-    if len(found) == 1:
-        raise ConfigError(f"--vary {asked}: the plan has this value; name another")
-    return Variation(stage, key, tuple(found))
+        settings = _with(own, key, text, assignment)
+        if all(settings != each.settings for each in tried_values):
+            tried_values.append(Value(_told(_value_of(settings, key, assignment)), settings))
+    if len(tried_values) == 1:
+        raise ConfigError(f"--vary {assignment}: the plan has this value; name another")
+    return Variation(stage, key, tuple(tried_values))
 
 
-def _with(own: Training, key: str, text: str, asked: str) -> Training:
+def _with(own: Training, key: str, text: str, assignment: str) -> Training:
     """Settings with another value of one key, which may lie in a table."""
     *tables, last = key.split(".")
-    given: dict[str, Any] = {last: _parsed(text)}
+    overrides: dict[str, Any] = {last: _parsed(text)}
     for table in reversed(tables):
-        given = {table: given}
+        overrides = {table: overrides}
     try:
-        return type(own).model_validate(laid_over(own.model_dump(), given))
+        return type(own).model_validate(laid_over(own.model_dump(), overrides))
     except ValidationError as error:
-        raise ConfigError(f"--vary {asked}: {first_error(error, type(own))[1]}") from error
+        raise ConfigError(f"--vary {assignment}: {first_error(error, type(own))[1]}") from error
 
 
 def _parsed(text: str) -> object:
@@ -102,16 +102,18 @@ def _parsed(text: str) -> object:
     return {"true": True, "false": False}.get(text, text)
 
 
-def _value_of(settings: Training, key: str, asked: str) -> object:
-    found: Any = settings.model_dump()
+def _value_of(settings: Training, key: str, assignment: str) -> object:
+    value: Any = settings.model_dump()
     for part in key.split("."):
-        if not isinstance(found, Mapping) or part not in found:
-            known = tuple(found) if isinstance(found, Mapping) else (key.rpartition(".")[0],)
-            raise ConfigError(f"--vary {asked}: {unknown('key', part, known)}")
-        found = found[part]
-    if isinstance(found, Mapping):
-        raise ConfigError(f"--vary {asked}: {key} is a table; name one of {', '.join(found)} behind a dot")
-    return found
+        if not isinstance(value, Mapping) or part not in value:
+            known = tuple(value) if isinstance(value, Mapping) else (key.rpartition(".")[0],)
+            raise ConfigError(f"--vary {assignment}: {unknown('key', part, known)}")
+        value = value[part]
+    if isinstance(value, Mapping):
+        raise ConfigError(
+            f"--vary {assignment}: {key} is a table; name one of {', '.join(value)} behind a dot"
+        )
+    return value
 
 
 def _told(value: object) -> str:
@@ -128,16 +130,16 @@ def vary(plan: Plan, variation: Variation, place: Place, listener: Listener) -> 
     """
     if plan.corpus is None:
         raise ConfigError('--vary compares models on a corpus; add corpus = "FOLDER" to the run file')
-    asked = {"setting": variation.setting, "values": [each.told for each in variation.values]}
+    request = {"setting": variation.setting, "values": [each.told for each in variation.values]}
     whole = place.folder / VARY_FILE
     if place.resume and not place.overwrite and whole.is_file():
-        check_request(place.folder / ASKED_FILE, asked)
+        check_request(place.folder / ASKED_FILE, request)
         return dict(json.loads(whole.read_bytes()))
     check_files(plan)
     with common_folder(place.reading(read_by(plan))) as work:
         if is_main():
-            check_request(work / ASKED_FILE, asked)
-            write_json(work / ASKED_FILE, asked)
+            check_request(work / ASKED_FILE, request)
+            write_json(work / ASKED_FILE, request)
         model = through(
             plan, 0, plan.stages.index(variation.stage), ModelFolder.of(plan.model), work, listener
         )
@@ -146,7 +148,7 @@ def vary(plan: Plan, variation: Variation, place: Place, listener: Listener) -> 
             for number in range(len(variation.values))
         ]
         if is_main():
-            write_json(work / VARY_FILE, {**asked, "rows": [*_with_changes(rows)]})
+            write_json(work / VARY_FILE, {**request, "rows": [*_with_changes(rows)]})
     return dict(json.loads(whole.read_bytes()))
 
 
@@ -188,9 +190,9 @@ def _measured(plan: Plan, last: ModelFolder, folder: Path, work: Path) -> dict[s
     assert plan.corpus is not None
 
     def measure() -> str:
-        found = dict(measures_of(verdict_of(plan, last.path, work)))
-        write_json(folder / MEASURES_FILE, found)
-        return f"{len(found)} measures"
+        measures = dict(measures_of(verdict_of(plan, last.path, work)))
+        write_json(folder / MEASURES_FILE, measures)
+        return f"{len(measures)} measures"
 
     sources = {
         "model": of_model(last),

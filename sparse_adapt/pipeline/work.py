@@ -73,15 +73,15 @@ class Work:
 
     def ranking(self) -> "Work | None":
         """The part of the work that teaches ranking beside words, in a folder of its own; None where none does."""
-        asked = self.request.ranking
-        if asked is None:
+        ranking = self.request.ranking
+        if ranking is None:
             return None
         sources = {**self.sources, "glossary": None}
-        return replace(self, request=asked, folder=self.folder / RANKING, records={}, sources=sources)
+        return replace(self, request=ranking, folder=self.folder / RANKING, records={}, sources=sources)
 
 
 def same_request(path: Path, request: Request) -> None:
     """Write what was asked for; an unfinished run goes on only with the same."""
-    asked = request.plain()
-    check_request(path, asked)
-    write_json(path, asked)
+    fields = request.plain()
+    check_request(path, fields)
+    write_json(path, fields)

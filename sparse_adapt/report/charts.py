@@ -61,7 +61,14 @@ CONFIG = {
 
 
 def lines(
-    title: str, rows: Sequence[Row], x: str, y: str, by: str, *, order: Sequence[str] | None = None, told: str
+    title: str,
+    rows: Sequence[Row],
+    x: str,
+    y: str,
+    by: str,
+    *,
+    order: Sequence[str] | None = None,
+    description: str,
 ) -> Picture:
     """A line and points for each value of `by`; `order` names the places of x where these are words."""
     names = list(dict.fromkeys(str(row[by]) for row in rows))
@@ -76,10 +83,10 @@ def lines(
     }
     mark = {"type": "line", "point": {"size": 45, "filled": True} if order else False}
     values = _values(rows, {"x": x, "y": y, "by": by})
-    return _picture(title, told, values, HEIGHT, mark=mark, encoding=encoding)
+    return _picture(title, description, values, HEIGHT, mark=mark, encoding=encoding)
 
 
-def differences(title: str, rows: Sequence[Row], *, told: str, unit: str = "difference") -> Picture:
+def differences(title: str, rows: Sequence[Row], *, description: str, unit: str = "difference") -> Picture:
     """A point and its interval for each row: `name`, `value`, `low`, `high`; green above 0, red below."""
     values = _values(rows, {each: each for each in ("name", "value", "low", "high")})
     for value in values:
@@ -101,18 +108,18 @@ def differences(title: str, rows: Sequence[Row], *, told: str, unit: str = "diff
             "encoding": {"x": {"field": "value", "type": "quantitative"}, **shared},
         },
     ]
-    return _picture(title, told, values, {"step": 30}, WIDTH - 60, layer=layer)
+    return _picture(title, description, values, {"step": 30}, WIDTH - 60, layer=layer)
 
 
-def strip(title: str, rows: Sequence[Row], *, told: str, unit: str = "weight") -> Picture:
+def strip(title: str, rows: Sequence[Row], *, description: str, unit: str = "weight") -> Picture:
     """A tick for each row: `value` in the group `name`."""
     values = _values(rows, {"name": "name", "value": "value"})
     mark = {"type": "tick", "color": FIRST, "opacity": 0.6, "thickness": 2}
     encoding = {"x": _number("value", unit), "y": _words("name")}
-    return _picture(title, told, values, {"step": 26}, WIDTH - 60, mark=mark, encoding=encoding)
+    return _picture(title, description, values, {"step": 26}, WIDTH - 60, mark=mark, encoding=encoding)
 
 
-def columns(title: str, rows: Sequence[Row], *, told: str, unit: str) -> Picture:
+def columns(title: str, rows: Sequence[Row], *, description: str, unit: str) -> Picture:
     """A column for each row: `name`, `value`, and `marked` for those that stand out; some of the names are told."""
     values = _values(rows, {"name": "name", "value": "value", "marked": "marked"})
     some = [value["name"] for value in values[:: max(1, len(values) // NAMES)]]
@@ -122,10 +129,10 @@ def columns(title: str, rows: Sequence[Row], *, told: str, unit: str) -> Picture
         "y": _number("value", unit),
         "color": {"field": "marked", "type": "nominal", "scale": scale, "legend": None},
     }
-    return _picture(title, told, values, HEIGHT, mark="bar", encoding=encoding)
+    return _picture(title, description, values, HEIGHT, mark="bar", encoding=encoding)
 
 
-def intervals(title: str, rows: Sequence[Row], *, told: str, unit: str) -> Picture:
+def intervals(title: str, rows: Sequence[Row], *, description: str, unit: str) -> Picture:
     """Grouped bars with intervals: `group`, `name`, `value`, `low`, `high`; the legend stands below, whole."""
     names = list(dict.fromkeys(str(row["name"]) for row in rows))
     shared = {"y": _words("group"), "yOffset": {"field": "name", "sort": None}}
@@ -139,12 +146,12 @@ def intervals(title: str, rows: Sequence[Row], *, told: str, unit: str) -> Pictu
         {"mark": "bar", "encoding": {**shared, "x": _number("value", unit), "color": colour}},
         {"mark": {"type": "rule", "color": INK}, "encoding": {**shared, **between}},
     ]
-    return _picture(title, told, values, {"step": 14}, 2 * WIDTH, layer=layer)
+    return _picture(title, description, values, {"step": 14}, 2 * WIDTH, layer=layer)
 
 
 def _picture(
     title: str,
-    told: str,
+    description: str,
     values: list[dict[str, Any]],
     height: int | dict[str, int],
     width: int = WIDTH,
@@ -152,7 +159,7 @@ def _picture(
 ) -> Picture:
     """A specification of these values under a title; `drawn` says how they are."""
     size = {"width": width, "height": height}
-    return Picture({"title": printable(title), **size, "data": {"values": values}, **drawn}, told)
+    return Picture({"title": printable(title), **size, "data": {"values": values}, **drawn}, description)
 
 
 def _number(field: str, unit: str) -> dict[str, Any]:

@@ -29,10 +29,10 @@ class SafeConsole(Console):
 
 def _printable_text(text: Text) -> Text:
     """The same with control signs spelt out, each in the style of its place."""
-    found = list(CONTROL.finditer(text.plain))
-    if not found:
+    signs = list(CONTROL.finditer(text.plain))
+    if not signs:
         return text
-    parts = text.divide(sorted({place for sign in found for place in sign.span()}))
+    parts = text.divide(sorted({place for sign in signs for place in sign.span()}))
     spelt = text.blank_copy()
     for part in parts:
         shown = part.copy()

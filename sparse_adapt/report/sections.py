@@ -290,7 +290,7 @@ def untitled(*parts: Part | Table | str) -> tuple[Section, ...]:
     return (Section("report", "", [_part(each) for each in parts]),)
 
 
-def _part(given: Part | Table | str) -> Part:
-    if isinstance(given, str):
-        return Prose(given)
-    return TableRows(given) if isinstance(given, Table) else given
+def _part(part: Part | Table | str) -> Part:
+    if isinstance(part, str):
+        return Prose(part)
+    return TableRows(part) if isinstance(part, Table) else part

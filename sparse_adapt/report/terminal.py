@@ -72,9 +72,9 @@ def rendered(sections: Sequence[Section]) -> RenderableType:
     return Group(*lines)
 
 
-def _below(*given: Sequence[Part]) -> Iterator[RenderableType]:
+def _below(*several: Sequence[Part]) -> Iterator[RenderableType]:
     """Parts one below the other, with an empty line before each that is a block of its own."""
-    for number, part in enumerate(part for parts in given for part in parts):
+    for number, part in enumerate(part for parts in several for part in parts):
         if number and (
             isinstance(part, Heat | BarList) or (isinstance(part, TableRows) and part.table.title)
         ):
@@ -133,9 +133,9 @@ def _ranking(ranking: Ranking) -> Iterator[RenderableType]:
     if ranking.name:
         yield Text(ranking.name, style=LOUD)
     yield from _quiet(ranking.said)
-    for found in ranking.found:
-        yield Text(f"{found.name}  {found.title}  {found.score}")
-        yield from _shown(found.shared)
+    for document in ranking.found:
+        yield Text(f"{document.name}  {document.title}  {document.score}")
+        yield from _shown(document.shared)
 
 
 def _position(token: Warm) -> Text:

@@ -124,32 +124,32 @@ def _encode_group(
     with torch.autocast(model.device.type, torch.bfloat16, enabled=low and not on_processor):
         hidden = model.hidden(ids, mask)
         if model.form.pooling == "sum":
-            found = splade_sum(hidden, model.output_rows, model.output_bias, mask, model.form.activation)
+            weights = splade_sum(hidden, model.output_rows, model.output_bias, mask, model.form.activation)
         elif low and on_processor:
             rows = pack_rows(hidden, mask)
-            found = positive_logits(rows.states, rows.starts, model.output_rows, model.output_bias)
+            weights = positive_logits(rows.states, rows.starts, model.output_rows, model.output_bias)
         else:
-            found, _ = splade_pool(hidden, model.output_rows, model.output_bias, mask)
+            weights, _ = splade_pool(hidden, model.output_rows, model.output_bias, mask)
     if not hidden.isfinite().all():
         raise ModelError("the model gives hidden states that are not numbers: its weights are broken")
-    counts, tokens, values = _positive(found.cpu().numpy())
+    counts, tokens, values = _positive(weights.cpu().numpy())
     if model.form.pooling == "max":  # sums are weights already
         values = model.form.activate(torch.from_numpy(values)).numpy()
     return BatchWeights(group, counts, tokens, values)
 
 
 def _as_texts(progress: Progress, texts: int, windows: int) -> Progress:
-    """Who hears of windows that are done, and tells of as many texts as they are worth."""
-    done = told = 0
+    """Progress in windows, reported as the number of texts that they are worth."""
+    done = announced = 0
 
-    def hear(count: int) -> None:
-        nonlocal done, told
+    def advance(count: int) -> None:
+        nonlocal done, announced
         done += count
         worth = done * texts // windows
-        progress(worth - told)
-        told = worth
+        progress(worth - announced)
+        announced = worth
 
-    return hear
+    return advance
 
 
 def _stack(parts: Sequence[BatchWeights], rows: int, columns: int) -> csr_matrix:
@@ -172,9 +172,9 @@ def _without_blank(vectors: csr_matrix, token_ids: Sequence[TokenIds], nothing: 
         return vectors
     note_blank(int(blank.sum()))
     counts = np.diff(vectors.indptr)
-    kept = np.repeat(~blank, counts)
+    mask = np.repeat(~blank, counts)
     starts = np.concatenate([[0], np.where(blank, 0, counts).cumsum()])
-    return csr_matrix((vectors.data[kept], vectors.indices[kept], starts), shape=vectors.shape)
+    return csr_matrix((vectors.data[mask], vectors.indices[mask], starts), shape=vectors.shape)
 
 
 @compiled

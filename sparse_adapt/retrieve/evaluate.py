@@ -126,12 +126,12 @@ def evaluate_run(run: Run, judgements: Judgements) -> Measured:
     A query's documents rank by score; equal scores keep the order in which the run names them.
     """
     query_ids = judged_queries(judgements)
-    found = [index for index, query_id in enumerate(query_ids) if run.get(query_id)]
+    answered = [index for index, query_id in enumerate(query_ids) if run.get(query_id)]
     values = {measure: np.zeros(len(query_ids)) for measure in MEASURES}
-    pairs = [_as_arrays(run[query_ids[index]], judgements[query_ids[index]]) for index in found]
+    pairs = [_as_arrays(run[query_ids[index]], judgements[query_ids[index]]) for index in answered]
     if pairs:
         for measure, measured in _ask_ranx(pairs).items():
-            values[measure][found] = measured
+            values[measure][answered] = measured
     return Measured(query_ids, values)
 
 
@@ -206,17 +206,17 @@ def measurable(
     if missing is not None:
         raise InputError(source, f"the split {split!r} judges query {missing!r}, which has no text")
     if left_out := [query_id for query_id in judgements if query_id not in {*query_ids}]:
-        told = f"{len(left_out):,} of {len(judgements):,} judged queries have no positive judgement"
-        say_taken(str(source), f"{told} ({left_out[0]!r}), and are left out")
-    held = tuple(documents)
-    known = {document.document_id for document in held}
+        note = f"{len(left_out):,} of {len(judgements):,} judged queries have no positive judgement"
+        say_taken(str(source), f"{note} ({left_out[0]!r}), and are left out")
+    in_order = tuple(documents)
+    known = {document.document_id for document in in_order}
     if not any(document_id in known for query_id in query_ids for document_id in judgements[query_id]):
         raise InputError(source, f"no document that the split {split!r} judges is in the corpus")
     judged = {document_id for query_id in query_ids for document_id in judgements[query_id]}
     if lacking := sorted(judged - known):
-        told = f"{len(lacking):,} of {len(judged):,} judged documents aren't in the corpus ({lacking[0]!r})"
-        say_taken(str(source), f"{told}, and count as not found")
-    return Collection(held, tuple(texts[query_id] for query_id in query_ids), judgements)
+        note = f"{len(lacking):,} of {len(judged):,} judged documents aren't in the corpus ({lacking[0]!r})"
+        say_taken(str(source), f"{note}, and count as not found")
+    return Collection(in_order, tuple(texts[query_id] for query_id in query_ids), judgements)
 
 
 def evaluate_model(
@@ -229,12 +229,12 @@ def evaluate_model(
     """Encode a collection, search it exactly, and measure. `progress` hears how many texts are done."""
     if not isinstance(collection, Collection):
         collection = read_collection(collection, split)
-    asked = [query.text for query in collection.queries]
+    query_texts = [query.text for query in collection.queries]
     texts = [document.full_text for document in collection.documents]
     if isinstance(model, SentenceEncoder):
-        dense = model.encode(asked, progress=progress), model.encode(texts, progress=progress)
+        dense = model.encode(query_texts, progress=progress), model.encode(texts, progress=progress)
         return evaluate_dense(*dense, collection)
-    queries = encode(model, asked, "query", progress=progress)
+    queries = encode(model, query_texts, "query", progress=progress)
     return evaluate_vectors(queries, encode(model, texts, "document", progress=progress), collection)
 
 
@@ -341,6 +341,6 @@ def _query_figures(row: int, result: ModelResult, baseline: ModelResult | None) 
     }
 
 
-def _ranking(found: Mapping[str, float]) -> list[dict[str, Any]]:
+def _ranking(scores: Mapping[str, float]) -> list[dict[str, Any]]:
     """The best documents of one query with their scores, as many as nDCG@10 looks at."""
-    return [{"document_id": name, "score": score} for name, score in islice(found.items(), SHOWN)]
+    return [{"document_id": name, "score": score} for name, score in islice(scores.items(), SHOWN)]

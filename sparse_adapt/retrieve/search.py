@@ -31,10 +31,10 @@ def search(
     queries: csr_matrix, query_ids: Sequence[str], documents: csr_matrix, document_ids: Sequence[str], k: int
 ) -> Run:
     """The k best documents of each query with their scores, best first; none with a score of zero."""
-    found = top_k(queries, documents, k)
+    best = top_k(queries, documents, k)
     return {
         query_id: {document_ids[row]: float(score) for row, score in zip(*each, strict=True)}
-        for query_id, each in zip(query_ids, found, strict=True)
+        for query_id, each in zip(query_ids, best, strict=True)
     }
 
 
@@ -54,10 +54,10 @@ def best_of_blocks(
     before = 0
     for ids, vectors in blocks:
         for query, (rows, scores) in enumerate(top_k(queries, vectors, k)):
-            found = [
+            hits = [
                 (-float(score), before + int(row), ids[row]) for row, score in zip(rows, scores, strict=True)
             ]
-            best[query] = sorted([*best[query], *found])[:k]
+            best[query] = sorted([*best[query], *hits])[:k]
         before += len(ids)
     return [[(document_id, -score) for score, _, document_id in of_query] for of_query in best]
 
@@ -112,17 +112,17 @@ class Searcher:
         documents, and only those above zero are found.
         """
         rows = queries.shape[0]
-        found = np.zeros((rows, min(k, self.documents)), np.int64)
-        scores = np.zeros(found.shape, np.float32)
+        rows_of_best = np.zeros((rows, min(k, self.documents)), np.int64)
+        scores = np.zeros(rows_of_best.shape, np.float32)
         counts = np.zeros(rows, np.int64)
-        arrays = queries.indptr, queries.indices, queries.data, found, scores, counts
+        arrays = queries.indptr, queries.indices, queries.data, rows_of_best, scores, counts
         bounded = self.bounded and (queries.nnz == 0 or float(queries.data.min()) >= 0.0)
 
         def search_part(first: int) -> None:
             _search(self.postings, *arrays, first, min(first + QUERIES_A_PART, rows), bounded)
 
         share_out(lambda: search_part, range(0, rows, QUERIES_A_PART), rows * POSTINGS_A_QUERY)
-        return [(found[row, :count], scores[row, :count]) for row, count in enumerate(counts)]
+        return [(rows_of_best[row, :count], scores[row, :count]) for row, count in enumerate(counts)]
 
 
 def _likeness_order(documents: csr_matrix) -> NDArray[np.int64]:
@@ -189,7 +189,7 @@ def _search(
     starts: Array,
     tokens: Array,
     weights: Array,
-    found: Array,
+    best: Array,
     scores: Array,
     counts: Array,
     first: int,
@@ -206,15 +206,15 @@ def _search(
         count = 0
         for block in _falling(bounds):
             bound = np.float32(bounds[block] * (1 + 1e-9))
-            if count == found.shape[1] and (count == 0 or bound < scores[query, 0]):
+            if count == best.shape[1] and (count == 0 or bound < scores[query, 0]):
                 continue
             _score_block(index, terms, token_scales, block, sums)
             for place in range(block * BLOCK, min((block + 1) * BLOCK, len(index.order))):
                 score = np.float32(sums[place - block * BLOCK])
                 if score > 0:
-                    count = _keep(found[query], scores[query], count, index.order[place], score)
+                    count = _keep(best[query], scores[query], count, index.order[place], score)
         counts[query] = count
-        _sort_kept(found[query], scores[query], count)
+        _sort_kept(best[query], scores[query], count)
 
 
 @compiled

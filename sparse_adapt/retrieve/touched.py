@@ -31,27 +31,27 @@ def write_ids(folder: Path, ids: Sequence[str]) -> None:
 
 def ids_saying(encoder: SparseEncoder, documents: Iterable[Document], tokens: Iterable[int]) -> Iterator[str]:
     """The ids of documents that say one of some tokens where the model reads them."""
-    asked = set(tokens)
+    wanted = set(tokens)
     for document in documents:
-        if asked & set(encoder.tokenize([document.full_text])[0]):
+        if wanted & set(encoder.tokenize([document.full_text])[0]):
             yield document.document_id
 
 
 def touched_by(
-    asked: Sequence[tuple[SparseEncoder, Sequence[int]]],
+    models: Sequence[tuple[SparseEncoder, Sequence[int]]],
     documents: Iterable[Document],
     progress: Progress = no_progress,
 ) -> list[str]:
     """The ids of documents that say or activate one of some tokens of any of these models, in their order."""
-    found = list[str]()
+    names = list[str]()
     for part in _parts(documents):
         texts = [document.full_text for document in part]
         touched = np.zeros(len(part), np.bool_)
-        for encoder, tokens in asked:
+        for encoder, tokens in models:
             touched |= touches(encoder, texts, tokens)
-        found += [document.document_id for document, each in zip(part, touched, strict=True) if each]
+        names += [document.document_id for document, each in zip(part, touched, strict=True) if each]
         progress(len(part))
-    return found
+    return names
 
 
 def touches(encoder: SparseEncoder, texts: Sequence[str], tokens: Sequence[int]) -> NDArray[np.bool_]:
@@ -60,15 +60,15 @@ def touches(encoder: SparseEncoder, texts: Sequence[str], tokens: Sequence[int])
     if encoder.windows is not None:
         parts, owners = cut_up(texts, encoder.tokenizer, encoder.windows, encoder.form.prompt("document"))
         texts = parts
-    token_ids, asked = encoder.tokenize(texts), set(tokens)
-    touched = np.array([not asked.isdisjoint(ids) for ids in token_ids], np.bool_)
+    token_ids, wanted = encoder.tokenize(texts), set(tokens)
+    touched = np.array([not wanted.isdisjoint(ids) for ids in token_ids], np.bool_)
     nothing = encoder.tokenize([""])[0]  # has an empty vector whatever it activates
     others = np.flatnonzero(~touched & np.array([ids != nothing for ids in token_ids], np.bool_))
     if tokens and len(others):
         touched[others] = _activates(encoder, [token_ids[row] for row in others], list(tokens))
-    found = np.zeros(int(owners.max(initial=-1)) + 1, np.bool_)
-    np.logical_or.at(found, owners, touched)
-    return found
+    marks = np.zeros(int(owners.max(initial=-1)) + 1, np.bool_)
+    np.logical_or.at(marks, owners, touched)
+    return marks
 
 
 @torch.inference_mode()

@@ -84,9 +84,15 @@ def with_record(record: Mapping[str, Any]) -> Making:
 
 def _adapted(base: str, record: Mapping[str, Any], after: Sequence[Mapping[str, Any]]) -> Making:
     """How an adapted model was made, and by which stages it was taught afterwards."""
-    held, asked = record.get("measures"), record.get("general")
-    measures = None if held is None else Table("", _measured(held["rows"]), held["rows"], held["note"])
-    general = None if not asked else Table("", GENERAL, asked["rows"], asked["note"])
+    retention, general_figures = record.get("measures"), record.get("general")
+    measures = (
+        None
+        if retention is None
+        else Table("", _measured(retention["rows"]), retention["rows"], retention["note"])
+    )
+    general = (
+        None if not general_figures else Table("", GENERAL, general_figures["rows"], general_figures["note"])
+    )
     return Making(base, [*record.get("stages", ()), *after], record.get("command", ""), measures, general)
 
 
@@ -99,8 +105,8 @@ def in_short(record: Mapping[str, Any]) -> dict[str, Any]:
     """What a card tells of a stage's record: files, and settings that are paths, by their names alone."""
     files = {key: {PATH: _name(entry[PATH])} for key, entry in record["files"].items()}
     settings = {key: _named(value) for key, value in record["settings"].items()}
-    told = {key: record[key] for key in ("stage", "steps") if key in record}
-    return {**told, "settings": settings, "files": files}
+    fields = {key: record[key] for key in ("stage", "steps") if key in record}
+    return {**fields, "settings": settings, "files": files}
 
 
 def write_card(folder: Path, making: Making | None = None) -> None:
@@ -161,7 +167,7 @@ def _made(making: Making) -> str:
     """The stages, and a run file with the settings that aren't their defaults."""
     if not making.stages:
         return f"## How it was made\n\n```shell\n{making.command}\n```\n" if making.command else ""
-    told = ", ".join(
+    steps = ", ".join(
         f"`{record['stage']}` ({record['steps']:,} steps)" if "steps" in record else f"`{record['stage']}`"
         for record in making.stages
     )
@@ -173,7 +179,9 @@ def _made(making: Making) -> str:
         again = (
             "To make it again, save this as `run.toml` and run `sparse-adapt run run.toml -o made-again`:\n"
         )
-    return f"## How it was made\n\nStages, in their order: {told}. {again}\n```toml\n{_run_file(making)}```\n"
+    return (
+        f"## How it was made\n\nStages, in their order: {steps}. {again}\n```toml\n{_run_file(making)}```\n"
+    )
 
 
 def _run_file(making: Making) -> str:
@@ -188,9 +196,9 @@ def _run_file(making: Making) -> str:
         needed = {each.key: files[each.key] for each in stage.needs if each.key in files}
         default = stage.settings().model_dump(mode="json")
         own = {key: _named(value) for key, value in record["settings"].items() if value != default.get(key)}
-        told = {key: value for key, value in {**needed, **own}.items() if value is not None}
-        if told:
-            lines += ["", f"[{stage.name}]", *(f"{key} = {toml(value)}" for key, value in told.items())]
+        table = {key: value for key, value in {**needed, **own}.items() if value is not None}
+        if table:
+            lines += ["", f"[{stage.name}]", *(f"{key} = {toml(value)}" for key, value in table.items())]
     return "\n".join(lines) + "\n"
 
 
@@ -214,13 +222,14 @@ def _loading(folder: Path) -> str:
 
 def _licence(origin: ModelOrigin) -> str:
     if origin.licence == UNKNOWN:
-        said = (
+        sentence = (
             f"Nothing here says under which licence `{origin.name}` may be used: find out before you pass this "
             "model on."
         )
     else:
-        said = f"The licence of `{origin.hub_id or origin.name}` is {origin.licence}, according to {origin.told_by}."
-    return f"## Licence\n\n{said} What the stages learnt from may have a licence of its own.\n"
+        name = origin.hub_id or origin.name
+        sentence = f"The licence of `{name}` is {origin.licence}, according to {origin.told_by}."
+    return f"## Licence\n\n{sentence} What the stages learnt from may have a licence of its own.\n"
 
 
 # -- names ----------------------------------------------------------------------------------------

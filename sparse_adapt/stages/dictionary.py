@@ -100,11 +100,11 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dictionary) -> Ter
     if settings.train == "rows":
         check_examples(settings)
     documents = {each.document_id: each.full_text for each in inputs.get(CORPUS) or ()}
-    asked = queries_with_answers(inputs, documents)
+    queries = queries_with_answers(inputs, documents)
     others = [] if masked_words_alone(settings) else list(documents.values())
     if settings.train == "rows":
-        return teach_rows(encoder, inputs[DEFINITIONS], others, settings, asked)
-    return dictionary(encoder, inputs[DEFINITIONS], others, settings, asked)
+        return teach_rows(encoder, inputs[DEFINITIONS], others, settings, queries)
+    return dictionary(encoder, inputs[DEFINITIONS], others, settings, queries)
 
 
 def teach_rows(
@@ -132,11 +132,11 @@ def teach_rows(
         encoder, sources.token_ids, sources.about, labeller, random, stage.documents, A_TERM
     )
     token_ids, examples = _examples(encoder, stage, labelled, settings)
-    taught = (stage.texts.first + stage.defined).tolist()
-    fit_rows(encoder, token_ids, examples, Fitting(taught, settings.seed, FLOOR, REREAD))
-    terms = [token.term for token in encoder.new_tokens if token.token_id in set(taught)]
-    said = f"{len(taught):,} of {len(encoder.new_tokens):,} new tokens fitted to {len(token_ids):,} texts"
-    return Changed(f"{said}; nothing else has changed", {"taught": terms})
+    rows = (stage.texts.first + stage.defined).tolist()
+    fit_rows(encoder, token_ids, examples, Fitting(rows, settings.seed, FLOOR, REREAD))
+    terms = [token.term for token in encoder.new_tokens if token.token_id in set(rows)]
+    summary = f"{len(rows):,} of {len(encoder.new_tokens):,} new tokens fitted to {len(token_ids):,} texts"
+    return Changed(f"{summary}; nothing else has changed", {"taught": terms})
 
 
 def _examples(

@@ -237,13 +237,13 @@ class SixTerms:
 
         documents, before = self.matched.documents, None
         short = [] if batch.samples is None or self.anchor is None else batch.samples.token_ids[:SHORT]
-        asked = documents.asked
+        queries = documents.asked
         if self.anchor is not None:
             with torch.no_grad():
                 before = self.anchor.before.weights(batch.documents)
-            asked = asked.expand(len(batch.queries), -1)
-            asked = torch.cat([asked, documents.asked_beside(before, len(short))])
-        pooled = encoder([*self.matched.ids(batch), *short], asked)
+            queries = queries.expand(len(batch.queries), -1)
+            queries = torch.cat([queries, documents.asked_beside(before, len(short))])
+        pooled = encoder([*self.matched.ids(batch), *short], queries)
         parts = pooled.weights.split([len(batch.queries), len(batch.documents), len(short)])
         return TermReading(self, encoder, batch, parts[0], parts[1], parts[2], short, pooled.maximum, before)
 
@@ -260,11 +260,11 @@ class SixTerms:
         from sparse_adapt.objectives.scores import relevant_to
 
         says, row = self.matched.documents.says, self.matched.scored.row
-        found = []
+        columns = []
         for entry in candidates:
             relevant = compress(entry.document_ids, relevant_to(entry))
-            found.append(says[[row[name] for name in relevant]].any(axis=0))
-        return np.array(found)
+            columns.append(says[[row[name] for name in relevant]].any(axis=0))
+        return np.array(columns)
 
     def _sources(
         self,
@@ -281,12 +281,12 @@ class SixTerms:
         from sparse_adapt.objectives.texts import Texts
 
         of_each = [sayings(definition) for definition in definitions]
-        said = Texts(encoder, list(chain.from_iterable(of_each)))
+        texts = Texts(encoder, list(chain.from_iterable(of_each)))
         documents, queries = self.matched.documents, self.matched.queries
-        sources = Sources(said.ids, defined(of_each, said.says))
+        sources = Sources(texts.ids, defined(of_each, texts.says))
         sources += Sources(documents.ids[:own], documents.says[:own])
         sources += Sources(queries.ids, wanted | queries.says)
-        return sources, range(len(said), len(said) + own)
+        return sources, range(len(texts), len(texts) + own)
 
     def _meanings(self, sources: "Sources", documents: range) -> "SyntheticTexts | None":
         """Synthetic texts, where they teach anything or are held by the anchor."""

@@ -139,8 +139,8 @@ class HardestWords:
             for key, weight in settings.weights.model_dump().items()
             if isinstance(encoder, SparseEncoder) or key != "sparsity"
         }
-        held = range(encoder.vocabulary_size) if settings.softmax == "full" else self.sentences.tokens
-        self.vocabulary = sorted({*held, *self.sentences.new})
+        tokens = range(encoder.vocabulary_size) if settings.softmax == "full" else self.sentences.tokens
+        self.vocabulary = sorted({*tokens, *self.sentences.new})
         wanted = math.ceil(settings.refresh * settings.batch_size / settings.visits)
         size = min(len(self.sentences.found), max(settings.batch_size, wanted))
         self.candidates = settings.candidates * settings.together  # of a text
@@ -148,15 +148,16 @@ class HardestWords:
         self.choosing_seconds = 0.0
 
     def _refuse_nothing_to_learn(self) -> None:
-        found, new = self.sentences, len(self.encoder.new_tokens)
-        if not found.found:
+        sentences, new = self.sentences, len(self.encoder.new_tokens)
+        if not sentences.found:
             raise ConfigError(
-                f"dynamic: none of the {found.skipped:,} sentences of the corpus holds a word to mask; check --corpus"
+                f"dynamic: none of the {sentences.skipped:,} sentences of the corpus holds a word to mask; "
+                "check --corpus"
             )
-        if new and not found.says_new():
+        if new and not sentences.says_new():
             raise ConfigError(
-                f"dynamic: none of the {len(found.found) + found.skipped:,} sentences holds any of the {new:,} new "
-                "terms; teach on a corpus that uses them"
+                f"dynamic: none of the {len(sentences.found) + sentences.skipped:,} sentences holds any of the "
+                f"{new:,} new terms; teach on a corpus that uses them"
             )
 
     def conclude(self, encoder: object) -> dict[str, float]:
@@ -170,12 +171,12 @@ class HardestWords:
 
     def tell(self, record: Mapping[str, Any]) -> str:
         """What a reader hears of it."""
-        told = f"{record['sentences']:,} sentences, "
-        told += f"{record['sentences_without_words']:,} without a word to mask left out"
+        summary = f"{record['sentences']:,} sentences, "
+        summary += f"{record['sentences_without_words']:,} without a word to mask left out"
         if self.settings.masking == "dynamic":
             share = record["choosing_seconds"] / max(record["seconds"], record["choosing_seconds"], 0.1)
-            told += f"; choosing words took {share:.0%} of the time"
-        return told
+            summary += f"; choosing words took {share:.0%} of the time"
+        return summary
 
     def batch(self, random: "Generator") -> SentenceBatch:
         """Sentences of the pool, which is filled anew where its importances have held long enough."""

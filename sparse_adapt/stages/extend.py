@@ -39,13 +39,13 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Extend) -> Changed
 
 def _told_of(extension: "Extension", size: int) -> str:
     """How many tokens a model has now, and how many of them are new."""
-    told = f"{len(extension.new_tokens):,} new tokens, {size:,} in all"
-    told += known_terms_note(extension.known)
+    summary = f"{len(extension.new_tokens):,} new tokens, {size:,} in all"
+    summary += known_terms_note(extension.known)
     if extension.folded:
-        told += f"; {len(extension.folded):,} variants of the same token folded"
+        summary += f"; {len(extension.folded):,} variants of the same token folded"
     if extension.guarded:
-        told += f"; {len(extension.guarded):,} match whole words only, to leave ordinary words unbroken"
-    return told
+        summary += f"; {len(extension.guarded):,} match whole words only, to leave ordinary words unbroken"
+    return summary
 
 
 def known_terms_note(terms: Sequence[str]) -> str:

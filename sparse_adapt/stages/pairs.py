@@ -226,7 +226,7 @@ class Pairing:
         from sparse_adapt.objectives.pairs import related
         from sparse_adapt.training import losses
 
-        found, words = read_masked(
+        states, words = read_masked(
             encoder,
             batch.ids,
             batch.labels,
@@ -234,7 +234,7 @@ class Pairing:
             self.vocabulary,
         )
         count, device = len(batch.own), encoder.device
-        counted = found if self.token_scales is None else self.token_scales(found)
+        counted = states if self.token_scales is None else self.token_scales(states)
         own, relevant = batch.own.to(device), batch.relevant.to(device)
         if self.settings.form == "nt-xent":
             pairs = torch.stack([torch.arange(count, device=device), count + own], dim=1)
@@ -245,7 +245,7 @@ class Pairing:
             infonce = losses.infonce(scores, own, relevant, self.temperature)
         terms = {"infonce": infonce}
         if "sparsity" in self.weights:
-            terms["sparsity"] = losses.flops(found[:count]) + losses.flops(found[count:])
+            terms["sparsity"] = losses.flops(states[:count]) + losses.flops(states[count:])
         if "mlm" in self.weights:
             terms["mlm"] = words
         if self.background is not None:
@@ -265,10 +265,10 @@ class Pairing:
         settings = self.settings
         if not settings.hard_negatives:
             return [[] for _ in self.own]
-        asked = [QueryToMine(*each) for each in zip(self.queries, self.own, self.relevant, strict=True)]
+        to_mine = [QueryToMine(*each) for each in zip(self.queries, self.own, self.relevant, strict=True)]
         token_scales = None if self.token_scales is None else self.token_scales.values
         return hard_negatives(
-            encoder, asked, self.documents, among, settings.depth, settings.below, token_scales
+            encoder, to_mine, self.documents, among, settings.depth, settings.below, token_scales
         )
 
     def _token_scales(self, encoder: "SparseEncoder") -> "LearntScales | None":
@@ -308,8 +308,8 @@ class Pairing:
         return [self.documents[row] for row in rows_for_idf(len(self.documents))]
 
     def _projected(self, vectors: "Tensor") -> "Tensor":
-        found: Tensor = vectors if self.projection is None else self.projection(vectors)
-        return found
+        projected: Tensor = vectors if self.projection is None else self.projection(vectors)
+        return projected
 
     def _mask(self, ids: list[int], random: "Generator") -> tuple[list[int], list[int]]:
         """Words that the softmax runs over, hidden at the stage's rate; labels are SHOWN elsewhere."""

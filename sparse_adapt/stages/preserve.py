@@ -168,12 +168,12 @@ class _Preserving(ABC, Generic[Either]):
         )
         places = [
             span[0]
-            for found, span in zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
-            if found == token
+            for ids_of_text, span in zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
+            if ids_of_text == token
         ]
         words = text.split()
-        said = len(text[: int(random.choice(places)) + 1].split()) - 1 if places else 0
-        first = max(0, min(said - int(random.integers(longest)), len(words) - longest))
+        words_before = len(text[: int(random.choice(places)) + 1].split()) - 1 if places else 0
+        first = max(0, min(words_before - int(random.integers(longest)), len(words) - longest))
         return " ".join(words[first : first + longest])
 
 
@@ -213,8 +213,8 @@ class SparsePreserve(_Preserving["SparseEncoder"]):
             raise ConfigError("preserve: the model and the model before it make weights in different ways")
         super().__init__(encoder, reference, documents, settings)
         if encoder.query_side is not None:
-            said = [list(ids) for ids in encoder.tokenize(documents)]
-            encoder.query_side = encoder.query_side.with_idf(said, sorted(self.pieces))
+            token_ids = [list(ids) for ids in encoder.tokenize(documents)]
+            encoder.query_side = encoder.query_side.with_idf(token_ids, sorted(self.pieces))
 
     def terms(self, encoder: "SparseEncoder", batch: PreserveBatch) -> "dict[str, Tensor]":
         """`old` and `new`: squared distance of the old and of the added dimensions to what they should be.
@@ -244,21 +244,21 @@ class SparsePreserve(_Preserving["SparseEncoder"]):
 
     def _hand_over(self, wanted: "Tensor", batch: PreserveBatch) -> None:
         """Move weight from the pieces of each term that a text says to the term, in place: (B, V)."""
-        kept, handed = (1.0 - self.settings.handed) ** 0.5, self.settings.handed**0.5
+        remaining, handed = (1.0 - self.settings.handed) ** 0.5, self.settings.handed**0.5
         table = None if self.tokenizer.query_side is None else self.tokenizer.query_side.weights
         for row, ids in enumerate(batch.ids):
-            said = [token for token in dict.fromkeys(ids) if token in self.pieces]
+            tokens = [token for token in dict.fromkeys(ids) if token in self.pieces]
             elsewhere = set(ids)  # a piece that also stands for itself keeps its weight
-            given: dict[int, float] = {}
-            for token in said:
+            weights: dict[int, float] = {}
+            for token in tokens:
                 pieces = [piece for piece in dict.fromkeys(self.pieces[token]) if piece < self.old]
                 if table is None:
                     wanted[row, token] = handed * float(wanted[row, pieces].square().sum().sqrt())
                 elif table[token]:  # a query has the term alone, where it had all of its pieces
                     scored = wanted[row, pieces].cpu().numpy() @ table[pieces]
                     wanted[row, token] = float(scored) / float(table[token])
-                given |= {piece: kept for piece in pieces if piece not in elsewhere}
-            for piece, factor in given.items():
+                weights |= {piece: remaining for piece in pieces if piece not in elsewhere}
+            for piece, factor in weights.items():
                 wanted[row, piece] *= factor
 
 
@@ -282,9 +282,9 @@ def _by_table(model: "Encoder") -> bool:
 
 def _from_row(first: int, gradient: "Tensor") -> "Tensor":
     """A gradient that leaves the rows before `first` alone; Adam doesn't move what never had one."""
-    kept = gradient.clone()
-    kept[:first] = 0.0
-    return kept
+    copy = gradient.clone()
+    copy[:first] = 0.0
+    return copy
 
 
 def _saying(token_ids: "Sequence[TokenIds]", tokens: Mapping[int, object]) -> "dict[int, np.ndarray]":
@@ -295,7 +295,7 @@ def _saying(token_ids: "Sequence[TokenIds]", tokens: Mapping[int, object]) -> "d
     for row, ids in enumerate(token_ids):
         for token in set(ids) & tokens.keys():
             rows.setdefault(token, []).append(row)
-    return {token: np.array(found) for token, found in rows.items()}
+    return {token: np.array(places) for token, places in rows.items()}
 
 
 def build(encoder: "EitherEncoder", inputs: Inputs, settings: Preserve) -> "Task[Any]":

@@ -142,8 +142,8 @@ class PublishedReading:
 
         products = losses.scores(self.queries, self.documents)
         scores = products.gather(1, self.drawn.places.to(self.encoder.device))
-        found = self.task.matched.scored.compared(scores, self.drawn, self.task.comparison)
-        return replace(found, positive=(found.teacher > 0.0) & found.present)
+        comparison = self.task.matched.scored.compared(scores, self.drawn, self.task.comparison)
+        return replace(comparison, positive=(comparison.teacher > 0.0) & comparison.present)
 
     @cached_property
     def slots(self) -> "Tensor":
@@ -183,10 +183,12 @@ def published_domain(read: PublishedReading) -> "Tensor":
 
     task, drawn = read.task, read.drawn
     queries, candidates = read.queries[:, read.domain], read.candidates[:, read.domain]
-    asked = marks(task.queries_say[drawn.queries], queries)
-    said = marks(task.documents_say[np.array(drawn.documents)[read.slots.numpy()]], queries)
+    in_queries = marks(task.queries_say[drawn.queries], queries)
+    in_documents = marks(task.documents_say[np.array(drawn.documents)[read.slots.numpy()]], queries)
     floor = task.settings.floor
-    return losses.hinge_share(queries, asked, floor) + losses.hinge_share(candidates, said, floor)
+    return losses.hinge_share(queries, in_queries, floor) + losses.hinge_share(
+        candidates, in_documents, floor
+    )
 
 
 def published_expand(read: PublishedReading) -> "Tensor":

@@ -143,9 +143,9 @@ class TokenWeights:
             gain = self.beside(torch.arange(len(self.start), device=self.beside.own.device)).cpu().numpy()
         gain *= 1.0 - self.settings.shrinkage
         encoder.query_side = encoder.query_side.times(np.exp(gain))
-        said = np.unique(np.concatenate([np.zeros(0, np.int64), *self.queries]))
-        moved = float(np.abs(gain[said]).mean()) if len(said) else 0.0
-        return {"tokens_said": len(said), "mean_change": round(moved, 5)}
+        tokens = np.unique(np.concatenate([np.zeros(0, np.int64), *self.queries]))
+        moved = float(np.abs(gain[tokens]).mean()) if len(tokens) else 0.0
+        return {"tokens_said": len(tokens), "mean_change": round(moved, 5)}
 
     def _at_tokens(
         self, encoder: "SparseEncoder", token_ids: "Sequence[TokenIds]"
@@ -160,24 +160,24 @@ class TokenWeights:
         )
         read = encoder.form.kept(vectors(encoder, [token_ids[row] for row in rows]))
         place = {row: number for number, row in enumerate(rows)}
-        found = []
+        sums = []
         for entry, tokens in zip(self.scored.candidates, self.queries, strict=True):
             places = [place[self.scored.row[name]] for name in entry.document_ids]
-            found.append(read[places][:, tokens].toarray().astype(np.float32))
-        return found
+            sums.append(read[places][:, tokens].toarray().astype(np.float32))
+        return sums
 
     def _questions(self, drawn: "Drawn") -> Questions:
         import torch
 
         longest = max([1, *(len(self.queries[row]) for row in drawn.queries)])
         shape = len(drawn.queries), longest
-        tokens, said = torch.zeros(shape, dtype=torch.long), torch.zeros(shape, dtype=torch.bool)
+        tokens, mask = torch.zeros(shape, dtype=torch.long), torch.zeros(shape, dtype=torch.bool)
         weights = torch.zeros(len(drawn.queries), drawn.places.shape[1], longest)
         for number, row in enumerate(drawn.queries):
-            own, held = self.queries[row], self.held[row]
-            tokens[number, : len(own)], said[number, : len(own)] = torch.from_numpy(own), True
-            weights[number, : len(held), : len(own)] = torch.from_numpy(held)
-        return Questions(drawn, tokens, said, weights)
+            own, candidates = self.queries[row], self.held[row]
+            tokens[number, : len(own)], mask[number, : len(own)] = torch.from_numpy(own), True
+            weights[number, : len(candidates), : len(own)] = torch.from_numpy(candidates)
+        return Questions(drawn, tokens, mask, weights)
 
     def _first_scale(self) -> "losses.Scale":
         """How the teacher's scores map to those that the first table gives."""
@@ -199,8 +199,8 @@ class TableReading:
     @cached_property
     def gain(self) -> "Tensor":
         """Logarithm of the factor of each token of the queries: (Q, T)."""
-        found: Tensor = self.task.beside(self.questions.tokens.to(self.task.beside.own.device))
-        return found
+        gains: Tensor = self.task.beside(self.questions.tokens.to(self.task.beside.own.device))
+        return gains
 
     @cached_property
     def compared(self) -> "Compared":
@@ -209,15 +209,15 @@ class TableReading:
 
         device = self.gain.device
         start = torch.from_numpy(self.task.start)[self.questions.tokens].to(device)
-        asked = start * self.gain.exp() * self.questions.said.to(device)
-        scores = (self.questions.weights.to(device) * asked.unsqueeze(1)).sum(dim=-1)
+        weights = start * self.gain.exp() * self.questions.said.to(device)
+        scores = (self.questions.weights.to(device) * weights.unsqueeze(1)).sum(dim=-1)
         return self.task.scored.compared(scores, self.questions.drawn, self.task.comparison)
 
 
 def hold(read: TableReading) -> "Tensor":
     """The mean over queries of the squared own parts of their tokens' token scales."""
-    own, said = read.task.beside.own, read.questions.said.to(read.task.beside.own.device)
-    return (own[read.questions.tokens.to(own.device)].square() * said).sum(dim=1).mean()
+    own, mentions = read.task.beside.own, read.questions.said.to(read.task.beside.own.device)
+    return (own[read.questions.tokens.to(own.device)].square() * mentions).sum(dim=1).mean()
 
 
 def _first_table(encoder: "SparseEncoder", token_ids: "Sequence[TokenIds]") -> "QuerySide":

@@ -101,8 +101,8 @@ def read_stage_record(folder: str | Path) -> dict[str, Any] | None:
     except OSError:
         return None
     record = parse_record(content, path, _Record, "make the model again")
-    found = from_record({"model": record.model, **record.files}, path.parent)
-    return {**record.model_dump(), "model": found.pop("model"), "files": found}
+    files = from_record({"model": record.model, **record.files}, path.parent)
+    return {**record.model_dump(), "model": files.pop("model"), "files": files}
 
 
 def read_before(model: str) -> dict[str, str]:

@@ -111,8 +111,8 @@ def files_of_stage(stage: Stage[Any], model: ModelSource, named: Mapping[str, st
         if source is None and each.source == "inherited":
             source = before.get(each.key)
         if source is None and each.source in ("needed", "beside") and corpus is not None:
-            held = file_beside(corpus, each.file)
-            source = None if held is None else str(held)
+            beside = file_beside(corpus, each.file)
+            source = None if beside is None else str(beside)
         if source is None and each.needed:
             raise ConfigError(f"the stage {stage.name} needs {each.key} ({each.description}); name a file")
         if source is not None:
@@ -190,8 +190,8 @@ def _teach(
 
 def _terms(values: Mapping[str, float]) -> str:
     """Loss terms in words."""
-    told = {key: value for key, value in values.items() if key not in ("step", "learning_rate")}
-    return ", ".join(f"{key} {value:.3g}" for key, value in told.items())
+    terms = {key: value for key, value in values.items() if key not in ("step", "learning_rate")}
+    return ", ".join(f"{key} {value:.3g}" for key, value in terms.items())
 
 
 def _train(
@@ -240,7 +240,9 @@ def _extended(begun: Mapping[str, Any]) -> dict[str, str] | None:
     return None if source is None else cast("dict[str, str]", stamp(of_model(source)))
 
 
-def _settled(given: Training, taught: Training) -> dict[str, Any]:
+def _settled(settings: Training, settings_of_model: Training) -> dict[str, Any]:
     """What the settings left open and the stage settled by what it learns from."""
-    before = given.model_dump(mode="json")
-    return {key: value for key, value in taught.model_dump(mode="json").items() if before[key] != value}
+    before = settings.model_dump(mode="json")
+    return {
+        key: value for key, value in settings_of_model.model_dump(mode="json").items() if before[key] != value
+    }

@@ -133,8 +133,8 @@ OF_ADAPT = tuple(row.name for row in STAGES if row.in_adapt)
 
 def usual_stages(preset: str = "default") -> tuple[str, ...]:
     """The stages of a run that names none; a preset without stages of its own has those of the default."""
-    found = tuple(row.name for row in STAGES if preset in row.usual)
-    return found or usual_stages()
+    usual = tuple(row.name for row in STAGES if preset in row.usual)
+    return usual or usual_stages()
 
 
 def row_of(name: str) -> Row:

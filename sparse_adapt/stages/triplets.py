@@ -110,13 +110,13 @@ class Contradictions:
                 written.append(text)
             return numbers[key_of(text)]
 
-        found: dict[int, dict[tuple[int, int], None]] = {}
+        rows_of: dict[int, dict[tuple[int, int], None]] = {}
         for triplet in triplets:
             anchor, twin = row_of(triplet.anchor), row_of(triplet.entailment or triplet.anchor)
             for text in triplet.contradictions:
-                found.setdefault(anchor, {})[(twin, row_of(text))] = None
+                rows_of.setdefault(anchor, {})[(twin, row_of(text))] = None
         self.texts = cut(encoder.tokenize(written), settings.longest)
-        seen = {anchor: self._seen(anchor, pairs) for anchor, pairs in found.items()}
+        seen = {anchor: self._seen(anchor, pairs) for anchor, pairs in rows_of.items()}
         self.others = {anchor: pairs for anchor, pairs in seen.items() if pairs}
         self.anchors = list(self.others)
         if not self.anchors:
@@ -158,9 +158,9 @@ class Contradictions:
         from sparse_adapt.training.sharing import shared_out
 
         with dropping_out(encoder, batch.seed):
-            found = shared_out(lambda rows: _vectors(encoder, batch, rows), range(len(batch.ids)))
+            vectors = shared_out(lambda rows: _vectors(encoder, batch, rows), range(len(batch.ids)))
         count = len(batch.left_out)
-        anchors, others = found[:count], found[count:]
+        anchors, others = vectors[:count], vectors[count:]
         scores = losses.scores(anchors, others)
         terms = {
             "contradict": losses.contradict(
@@ -172,7 +172,7 @@ class Contradictions:
             )
         }
         if "sparsity" in self.weights:
-            terms["sparsity"] = losses.flops(found)
+            terms["sparsity"] = losses.flops(vectors)
         return terms
 
 

@@ -167,8 +167,8 @@ class TermTask:
         self.before = Remembered(reference, texts.old_ids)
         self.moves = settings.train != "new"  # more than the rows of new tokens
         self.anchored = self.moves and self.weights["anchor"] > 0.0  # texts that say no term, too
-        taught = self.anchored or self.weights["domain"] > 0.0
-        self.general = general_passages(encoder) if taught else Texts(encoder, [])
+        has_labels = self.anchored or self.weights["domain"] > 0.0
+        self.general = general_passages(encoder) if has_labels else Texts(encoder, [])
         self.general_before = Remembered(reference, self.general.old_ids, GENERAL)
         self.held = ANCHORED if self.anchored else 0  # synthetic texts
         sources = Sources(texts.ids, about)
@@ -228,17 +228,17 @@ class TermTask:
         settings, targets = self.settings, self.targets
         says = np.concatenate([self.texts.says[batch.rows], self.general.says[batch.general]])
         whole = says.any(axis=1) | self.anchored  # read to their vectors; the others for new tokens alone
-        held = batch.samples.token_ids[: self.held]
-        read, anchor = self._anchored(encoder, batch, np.flatnonzero(whole), held)
+        set_aside = batch.samples.token_ids[: self.held]
+        read, anchor = self._anchored(encoder, batch, np.flatnonzero(whole), set_aside)
         token_ids = self._token_ids(batch)
         new = encoder.output_rows.new_zeros(len(token_ids), self.texts.new)
         unread = np.flatnonzero(~whole)
         new[np.flatnonzero(whole)] = read[: whole.sum()]
         unsaid = [[token_ids[row] for row in unread], batch.samples.token_ids[self.held :]]
         new[unread], rest = (new_logits(encoder, ids, self.texts, self.moves) for ids in unsaid)
-        meant = torch.cat([read[whole.sum() :], rest])
+        logits = torch.cat([read[whole.sum() :], rest])
         if not settings.raw_logits:
-            new, meant = encoder.form.activate(new), encoder.form.activate(meant)
+            new, logits = encoder.form.activate(new), encoder.form.activate(logits)
         about = self.about[batch.rows] | self.meanings.unknown[batch.rows]
         about = np.concatenate([about, self.general.says[batch.general]])
         above = losses.hinge_above(new, marks(says, new), targets.mention)
@@ -247,7 +247,7 @@ class TermTask:
             "mlm": self._masked_words(encoder, batch),
             "anchor": anchor,
             "domain": above + settings.inactive_weight * below,
-            "recall": recall(meant, batch.samples, targets, settings.inactive_weight),
+            "recall": recall(logits, batch.samples, targets, settings.inactive_weight),
         }
 
     def _token_ids(self, batch: TermBatch) -> list[list[int]]:
@@ -259,7 +259,7 @@ class TermTask:
         encoder: "SparseEncoder",
         batch: TermBatch,
         whole: "NDArray[Any]",
-        held: "Sequence[TokenIds]",
+        set_aside: "Sequence[TokenIds]",
     ) -> "tuple[Tensor, Tensor]":
         """Largest raw logits of the new tokens (B, D), and how far the texts are from what they were.
 
@@ -271,7 +271,7 @@ class TermTask:
 
         count = len(batch.rows)
         anchor = encoder.output_rows.sum() * 0.0
-        if not len(whole) and not held:
+        if not len(whole) and not set_aside:
             return encoder.output_rows.new_zeros(0, self.texts.new), anchor
         rows = [batch.rows[place] for place in whole if place < count]
         general = [batch.general[place - count] for place in whole if place >= count]
@@ -279,14 +279,15 @@ class TermTask:
             before = torch.cat([self.before.weights(rows), self.general_before.weights(general)])
         token_ids = self._token_ids(batch)
         pooled = encoder(
-            [*(token_ids[place] for place in whole), *held], self.texts.asked_beside(before, len(held))
+            [*(token_ids[place] for place in whole), *set_aside],
+            self.texts.asked_beside(before, len(set_aside)),
         )
         now = losses.unclipped(pooled.maximum[: len(whole)], before, encoder.form.activate)
         compared = torch.cat([self.texts.comparable(rows), self.general.comparable(general)])
         for part in (slice(len(rows)), slice(len(rows), len(whole))):
             if len(before[part]):
                 anchor = anchor + losses.drift(now[part], before[part], compared[part].to(now.device))
-        anchor = anchor + HELD * self._held(pooled.weights[len(whole) :], held)
+        anchor = anchor + HELD * self._held(pooled.weights[len(whole) :], set_aside)
         return pooled.maximum[:, self.texts.first : self.texts.first + self.texts.new], anchor
 
     def _held(self, weights: "Tensor", token_ids: Sequence[Sequence[int]]) -> "Tensor":
@@ -327,8 +328,8 @@ class TermTask:
         if not chosen.any():
             return summed_over_processes(encoder.output_rows.sum() * 0.0)
         hidden = encoder.hidden(ids.to(encoder.device), attention.to(encoder.device))[chosen]
-        kept = self.vocabulary.to(encoder.device)
-        mean = losses.masked_words(hidden, encoder.output_rows, encoder.output_bias, labels[chosen], kept)
+        mask = self.vocabulary.to(encoder.device)
+        mean = losses.masked_words(hidden, encoder.output_rows, encoder.output_bias, labels[chosen], mask)
         return summed_over_processes(mean * (int(chosen.sum()) / count))
 
 
@@ -351,8 +352,8 @@ def domain_vocabulary(texts: "Texts", softmax: str) -> "Tensor":
 
     if softmax == "full":
         return torch.arange(texts.size)
-    held = {token for ids in texts.ids for token in ids} | set(range(texts.first, texts.first + texts.new))
-    return torch.tensor(sorted(held))
+    tokens = {token for ids in texts.ids for token in ids} | set(range(texts.first, texts.first + texts.new))
+    return torch.tensor(sorted(tokens))
 
 
 def build(encoder: "EitherEncoder", inputs: Inputs, settings: Warmup) -> "TermTask":

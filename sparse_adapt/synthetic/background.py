@@ -98,6 +98,6 @@ def check_head(encoder: "SparseEncoder", source: str) -> None:
     """Raise ModelError, naming `source`, for a model whose head is sick, before anything is taught."""
     from sparse_adapt.model.health import sickness
 
-    found = sickness(head_of(encoder))
-    if found is not None:
-        raise ModelError(f"{source}: {found}")
+    fault = sickness(head_of(encoder))
+    if fault is not None:
+        raise ModelError(f"{source}: {fault}")

@@ -25,21 +25,23 @@ def entry_queries(uses: Sequence[Use], most: int) -> list[SyntheticQuery]:
 
     Those of some entries are set aside, none of which gets a token. Each entry has one query before any has a second.
     """
-    asked = [use for use in uses if use.asked]
-    able = [use for use in asked if not use.token]
+    useful = [use for use in uses if use.asked]
+    able = [use for use in useful if not use.token]
     step = max(HELD_ONE_IN, -(-len(able) // MOST_HELD))
-    held = {id(use) for use in able[::step]}
-    seen, found = set[str](), list[SyntheticQuery]()
+    set_aside = {id(use) for use in able[::step]}
+    seen, queries = set[str](), list[SyntheticQuery]()
     for turn in range(MOST_OF_ENTRY):
-        for number, use in enumerate(asked):
+        for number, use in enumerate(useful):
             own = list(_of_entry(use.entry))
             if turn < len(own):
-                query = own[(turn + number) % len(own)]._replace(split=HELD if id(use) in held else TRAIN)
+                query = own[(turn + number) % len(own)]._replace(
+                    split=HELD if id(use) in set_aside else TRAIN
+                )
                 if query.text.casefold() not in seen:
                     seen.add(query.text.casefold())
-                    found.append(query)
-    learnt = [query for query in found if query.split == TRAIN][:most]
-    chosen = [*learnt, *(query for query in found if query.split == HELD)]
+                    queries.append(query)
+    learnt = [query for query in queries if query.split == TRAIN][:most]
+    chosen = [*learnt, *(query for query in queries if query.split == HELD)]
     return [query._replace(query_id=f"{query.kind}-{number}") for number, query in enumerate(chosen, start=1)]
 
 

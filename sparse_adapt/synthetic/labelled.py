@@ -99,10 +99,10 @@ class LabelledMeanings:
         self.unknown = np.zeros_like(about)
         self.unknown[rows] = labeller.alike()
         pool, by_model = self._made(min(LARGEST_POOL, POOL + a_term * about.shape[1]), random)
-        said = reference.tokenize(list(background))
+        token_ids = reference.tokenize(list(background))
         of_pool = self._of_made(dense, _texts(reference, pool), by_model)
         self.made = len(pool)
-        self.pool = pool + [[token for token in ids if token < self.first_new] for ids in said]
+        self.pool = pool + [[token for token in ids if token < self.first_new] for ids in token_ids]
         self.similarity_margin = labeller.of_vectors(np.concatenate([of_pool, of_background]))
         known = np.isin(rows, np.asarray(documents, dtype=np.int64))
         self.answered = _answered(of_pool, labeller.vectors[known])
@@ -110,14 +110,14 @@ class LabelledMeanings:
             _teaching(column, bool(own.any()))
             for column, own in zip(self.similarity_margin.T, about.T, strict=True)
         ]
-        self.taught = np.flatnonzero([len(found) > 0 for found in self.teaching])
+        self.taught = np.flatnonzero([len(texts) > 0 for texts in self.teaching])
 
     def word_features(self) -> WordFeatures:
         """Of each ordinary word its vector and what it says for a term, less the mean."""
         known = np.concatenate([self.words, self.glue])
         scores = word_scores(self.pool, known, self.similarity_margin)[: len(self.words)]
-        told = np.concatenate([self.vectors, TOLD * scores], axis=1)
-        return WordFeatures(self.words, np.asarray(told - told.mean(axis=0)))
+        features = np.concatenate([self.vectors, TOLD * scores], axis=1)
+        return WordFeatures(self.words, np.asarray(features - features.mean(axis=0)))
 
     def draw(self, count: int, random: Generator) -> Samples:
         """`count` texts and, where terms are taught, `count` more that mean one; how far they mean it.
@@ -148,7 +148,7 @@ class LabelledMeanings:
 
         The others are the same for every model of these sources: what is drawn for one kind moves no other.
         """
-        own, other = (np.flatnonzero(self.about.any(axis=1) == said) for said in (True, False))
+        own, other = (np.flatnonzero(self.about.any(axis=1) == mentions) for mentions in (True, False))
         pool: list[list[int]] = []
         by_model = np.zeros(count, dtype=bool)
         random_by_model = random.spawn(1)[0]
@@ -173,9 +173,9 @@ class LabelledMeanings:
         dense: DenseEncoder, texts: Sequence[str], by_model: NDArray[np.bool_]
     ) -> NDArray[np.float32]:
         """Vectors (B, H) of synthetic texts, of which those that no model worded are kept for the next stage."""
-        kept = _encoded(dense, tuple(compress(texts, ~by_model)))
-        vectors = np.empty((len(texts), kept.shape[1]), np.float32)
-        vectors[~by_model] = kept
+        encoded = _encoded(dense, tuple(compress(texts, ~by_model)))
+        vectors = np.empty((len(texts), encoded.shape[1]), np.float32)
+        vectors[~by_model] = encoded
         worded = list(compress(texts, by_model))
         vectors[by_model] = dense.encode(worded, progress=passing(READING, len(worded)))
         return vectors
@@ -183,10 +183,10 @@ class LabelledMeanings:
     def _alike(self, vectors: NDArray[np.float32]) -> list[dict[int, list[int]]]:
         """For each source, by place, the words that may stand for the one there. `vectors`: (W, H)."""
         column = {int(word): number for number, word in enumerate(self.words)}
-        said = sorted({token for text in self.cut for token in text} & column.keys())
+        tokens = sorted({token for text in self.cut for token in text} & column.keys())
         others: dict[int, list[int]] = {}
-        for start in range(0, len(said), WORDS_AT_ONCE):
-            chunk = said[start : start + WORDS_AT_ONCE]
+        for start in range(0, len(tokens), WORDS_AT_ONCE):
+            chunk = tokens[start : start + WORDS_AT_ONCE]
             cosines = vectors[[column[word] for word in chunk]] @ vectors.T
             for word, row in zip(chunk, cosines, strict=True):
                 row[column[word]] = -1.0
@@ -246,21 +246,21 @@ def _texts(reference: SparseEncoder, token_ids: Sequence[TokenIds]) -> list[str]
 
 def _chosen(about: NDArray[Any], random: Generator) -> NDArray[Any]:
     """Sources to make texts from: some about each term, some about none, in their order."""
-    kept = np.zeros(len(about), dtype=bool)
+    chosen = np.zeros(len(about), dtype=bool)
     for column in about.T:
         own = np.flatnonzero(column)
-        kept[own if len(own) <= OWN else random.choice(own, OWN, replace=False)] = True
+        chosen[own if len(own) <= OWN else random.choice(own, OWN, replace=False)] = True
     others = np.flatnonzero(~about.any(axis=1))
-    kept[others if len(others) <= OTHERS else random.choice(others, OTHERS, replace=False)] = True
-    return np.flatnonzero(kept)
+    chosen[others if len(others) <= OTHERS else random.choice(others, OTHERS, replace=False)] = True
+    return np.flatnonzero(chosen)
 
 
-def _teaching(similarity_margin: SimilarityMargin, is_taught: bool) -> NDArray[Any]:
+def _teaching(similarity_margin: SimilarityMargin, is_new: bool) -> NDArray[Any]:
     """Rows of the texts that mean a term: those nearer to its sources than to any other, or the nearest few."""
-    if not is_taught:
+    if not is_new:
         return np.zeros(0, dtype=np.int64)
-    found = np.flatnonzero(similarity_margin >= 0)
-    return found if len(found) >= FEWEST else np.argsort(-similarity_margin, kind="stable")[:FEWEST]
+    rows = np.flatnonzero(similarity_margin >= 0)
+    return rows if len(rows) >= FEWEST else np.argsort(-similarity_margin, kind="stable")[:FEWEST]
 
 
 def _profile(words: NDArray[Any], closeness: NDArray[np.float32], often: NDArray[Any]) -> Profile:

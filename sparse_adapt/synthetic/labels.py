@@ -80,14 +80,14 @@ class Labeller:
 
     def alike(self) -> NDArray[np.bool_]:
         """Sources that don't say a term but are as close to its own as the median of these: (S, D) booleans."""
-        found = np.zeros_like(self.about)
+        similar = np.zeros_like(self.about)
         for term, own in enumerate(self.owned):
             if len(own) < 2:
                 continue
             cosines = self.vectors @ self.vectors[own].T
             among = (cosines[own].sum(axis=1) - 1.0) / (len(own) - 1)
-            found[:, term] = cosines.mean(axis=1) >= np.median(among)
-        return np.asarray(found & ~self.about)
+            similar[:, term] = cosines.mean(axis=1) >= np.median(among)
+        return np.asarray(similar & ~self.about)
 
     def nearest(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """Cosine of each text to each source, less the text's mean over all: what it has with that one. (B, S)."""
@@ -151,8 +151,8 @@ def word_scores(
     if wanted.shape[1] > MOST:
         wanted = wanted @ np.linalg.eigh(wanted.T @ wanted).eigenvectors[:, -MOST:]
     solver = {"damp": RIDGE**0.5, "maxiter": ROUNDS, "atol": EXACT, "btol": EXACT}
-    found = [lsmr(holding, column, **solver)[0] for column in wanted.T]
-    scores = np.array(found, dtype=np.float32).reshape(-1, len(words)).T
+    columns = [lsmr(holding, column, **solver)[0] for column in wanted.T]
+    scores = np.array(columns, dtype=np.float32).reshape(-1, len(words)).T
     return np.asarray(scores / np.sqrt(np.square(scores).sum(axis=1).mean()).clip(1e-9))
 
 
@@ -161,10 +161,10 @@ def _holding(token_ids: Sequence[TokenIds], words: NDArray[np.int64]) -> csr_mat
     starts = np.cumsum([0, *map(len, token_ids)])
     tokens = np.concatenate([np.asarray(ids, dtype=np.int64) for ids in token_ids])
     size = 1 + max(tokens.max(initial=0), words.max(initial=0))
-    said = csr_matrix((np.ones(len(tokens)), tokens, starts), (len(token_ids), size))[:, words]
-    said.sum_duplicates()
-    counts = np.asarray(said.sum(axis=1)).ravel()
-    return (diags(1.0 / np.sqrt(counts.clip(1.0))) @ said).tocsr()
+    mentions = csr_matrix((np.ones(len(tokens)), tokens, starts), (len(token_ids), size))[:, words]
+    mentions.sum_duplicates()
+    counts = np.asarray(mentions.sum(axis=1)).ravel()
+    return (diags(1.0 / np.sqrt(counts.clip(1.0))) @ mentions).tocsr()
 
 
 class Reworded(NamedTuple):
@@ -192,32 +192,32 @@ def reworded(definitions: Sequence[Definition], dense: DenseEncoder, seed: int) 
     ]
     if not made:
         return []
-    own, tried = np.array([row for row, _ in made]), [text for _, text in made]
-    cosines = dense.encode(tried) @ dense.encode([each.definition for each in definitions]).T  # (B, D)
-    meant = cosines.argmax(axis=1) == own
+    own, candidates = np.array([row for row, _ in made]), [text for _, text in made]
+    cosines = dense.encode(candidates) @ dense.encode([each.definition for each in definitions]).T  # (B, D)
+    right = cosines.argmax(axis=1) == own
     similarity_margin = cosines[np.arange(len(own)), own]
-    found = []
+    sentences = []
     for row, definition in enumerate(definitions):
-        able = [int(place) for place in np.flatnonzero((own == row) & meant)]
+        able = [int(place) for place in np.flatnonzero((own == row) & right)]
         best = sorted(able, key=lambda place: -float(similarity_margin[place]))
-        texts = dict.fromkeys(tried[place] for place in best)
-        found += [Reworded(definition.term, text) for text in list(texts)[:TEXTS]]
-    return found
+        texts = dict.fromkeys(candidates[place] for place in best)
+        sentences += [Reworded(definition.term, text) for text in list(texts)[:TEXTS]]
+    return sentences
 
 
 def _others(definitions: Sequence[Definition], dense: DenseEncoder) -> Mapping[str, list[str]]:
     """For each telling word of the definitions, the words that may stand for it."""
-    said = sorted({word for each in definitions for word in _words(each.definition) if _tells(word)})
-    if not said:
+    words = sorted({word for each in definitions for word in _words(each.definition) if _tells(word)})
+    if not words:
         return {}
     common = [word for word in top_n_list("en", COMMON) if WORD.fullmatch(word) and _tells(word)]
-    cosines: NDArray[np.float32] = dense.encode(said) @ dense.encode(common).T  # (said, W)
-    found = {}
-    for word, row in zip(said, cosines, strict=True):
+    cosines: NDArray[np.float32] = dense.encode(words) @ dense.encode(common).T  # (said, W)
+    definitions_of = {}
+    for word, row in zip(words, cosines, strict=True):
         order = [int(place) for place in np.argsort(-row, kind="stable") if common[place] != word]
         alike = [common[place] for place in order[ALIKE : ALIKE + FURTHER] if row[place] > LEAST_ALIKE]
-        found[word] = alike
-    return found
+        definitions_of[word] = alike
+    return definitions_of
 
 
 def _in_other_words(definition: str, others: Mapping[str, list[str]], random: Generator) -> str:

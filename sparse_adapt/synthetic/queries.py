@@ -135,20 +135,25 @@ def make_queries(
     random = default_rng([settings.seed, 1])
     rarity = _Rarity(documents)
     order = [different[int(row)] for row in random.permutation(len(different))]
-    held = min(settings.held, len(order) // 4)
-    found: list[SyntheticQuery] = []
+    set_aside = min(settings.held, len(order) // 4)
+    queries: list[SyntheticQuery] = []
     seen: set[str] = set()
-    for split, rows, wanted in ((HELD, order[:held], settings.held), (TRAIN, order[held:], settings.count)):
-        found += _queries_of(documents, rows, wanted, split, _Maker(rarity, random, seen, settings))
-    if write is None and not any(query.split == HELD for query in found):
+    for split, rows, wanted in (
+        (HELD, order[:set_aside], settings.held),
+        (TRAIN, order[set_aside:], settings.count),
+    ):
+        queries += _queries_of(documents, rows, wanted, split, _Maker(rarity, random, seen, settings))
+    if write is None and not any(query.split == HELD for query in queries):
         raise InputError(
             place,
             f"its documents are too short to make queries of ({LEFT} words have to be left); have a "
             "model write some with --llm",
         )
     if write is not None:
-        found += _written([documents[row] for row in order[: held + settings.written]], held, write, seen)
-    numbered = [query._replace(query_id=f"{query.split}-{number}") for number, query in enumerate(found, 1)]
+        queries += _written(
+            [documents[row] for row in order[: set_aside + settings.written]], set_aside, write, seen
+        )
+    numbered = [query._replace(query_id=f"{query.split}-{number}") for number, query in enumerate(queries, 1)]
     if not settings.cut:
         return Collected(list(documents), numbered)
     taken: dict[str, list[SyntheticQuery]] = {}
@@ -180,21 +185,21 @@ def _queries_of(
     documents: Sequence[Document], rows: Sequence[int], wanted: int, split: str, maker: _Maker
 ) -> list[SyntheticQuery]:
     """One query of each document, then a second of another kind, until there are enough."""
-    found: list[SyntheticQuery] = []
+    queries: list[SyntheticQuery] = []
     used: dict[int, set[str]] = {}
     for _ in range(maker.settings.per_document):
         for row in rows:
-            if len(found) >= wanted:
-                return found
+            if len(queries) >= wanted:
+                return queries
             document, kinds = documents[row], used.setdefault(row, set())
             for kind in _kinds(maker, kinds):
                 text = _make(kind, document, kinds, maker)
                 if text is not None and text.casefold() not in maker.seen:
                     maker.seen.add(text.casefold())
                     kinds.add(kind)
-                    found.append(SyntheticQuery("", text, kind, document.document_id, split))
+                    queries.append(SyntheticQuery("", text, kind, document.document_id, split))
                     break
-    return found
+    return queries
 
 
 def _kinds(maker: _Maker, used: set[str]) -> list[str]:
@@ -216,10 +221,10 @@ def _make(kind: str, document: Document, used: set[str], maker: _Maker) -> str |
     text = document.text[:CHARACTERS]
     if kind == TITLE:
         parts = (getattr(document, part) for part in ("title", *maker.settings.title_with))
-        asked = ", ".join(" ".join(part.split()) for part in parts if part.strip())
-        words = len(WORD.findall(asked))
+        prompt = ", ".join(" ".join(part.split()) for part in parts if part.strip())
+        words = len(WORD.findall(prompt))
         enough = SHORTEST_TITLE <= words <= LONGEST_TITLE and len(WORD.findall(text)) >= LEFT
-        return asked if enough else None
+        return prompt if enough else None
     if kind == SENTENCE:
         return _telling_sentence(text, maker)
     return _phrase(f"{document.title}. {text}" if TITLE not in used else text, maker)
@@ -263,14 +268,14 @@ def _phrase(text: str, maker: _Maker) -> str | None:
 
 
 def _written(
-    documents: Sequence[Document], held: int, write: Write, seen: set[str]
+    documents: Sequence[Document], held_out: int, write: Write, seen: set[str]
 ) -> Iterator[SyntheticQuery]:
     """Queries that a model writes for documents, of which the first `held` are set aside."""
     for place, (document, queries) in enumerate(zip(documents, write(documents), strict=True)):
         for kind, text in queries:
             if text.casefold() not in seen:
                 seen.add(text.casefold())
-                split = HELD if place < held else TRAIN
+                split = HELD if place < held_out else TRAIN
                 yield SyntheticQuery("", text, kind, document.document_id, split)
 
 
@@ -343,15 +348,17 @@ def read_synthetic_queries(folder: str | Path) -> list[SyntheticQuery]:
     Raises InputError for a query without id or text, and for one that occurs twice.
     """
     path = Path(folder) / "queries.jsonl"
-    held = set(read_judgements(folder, HELD)) if (Path(folder) / "qrels" / f"{HELD}.tsv").is_file() else set()
+    held_out = (
+        set(read_judgements(folder, HELD)) if (Path(folder) / "qrels" / f"{HELD}.tsv").is_file() else set()
+    )
     unique = Unique(path, "query id")
-    found = []
+    queries = []
     for record in at_least_one(read_objects(path), path, "queries"):
         query_id = record.identifier("_id")
         unique.add(query_id, record.line)
         source = record.identifier("doc_id") if record.fields.get("doc_id") is not None else ""
         kind = record.string("kind", default=GIVEN)
-        split = HELD if query_id in held else record.string("split", default=TRAIN)
+        split = HELD if query_id in held_out else record.string("split", default=TRAIN)
         meaning = record.string("meaning", default="")
-        found.append(SyntheticQuery(query_id, record.words("text"), kind, source, split, meaning))
-    return found
+        queries.append(SyntheticQuery(query_id, record.words("text"), kind, source, split, meaning))
+    return queries

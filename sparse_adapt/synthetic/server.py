@@ -141,24 +141,24 @@ class Server:
         """
         settings = self._settings(instructions, form, most_tokens)
         keys = [self._key(settings, prompt) for prompt in prompts]
-        held = {line.key: line.answer for line in _read(journal)}
-        todo = [place for place, key in enumerate(keys) if key not in held]
+        known = {line.key: line.answer for line in _read(journal)}
+        todo = [place for place, key in enumerate(keys) if key not in known]
         answers = Answers([], before=len(prompts) - len(todo))
         if todo:
-            asked = [prompts[place].text for place in todo]
-            self._announce(instructions, asked, answers.before, most_tokens, journal)
+            texts = [prompts[place].text for place in todo]
+            self._announce(instructions, texts, answers.before, most_tokens, journal)
         progress, failures = self.progress_for("answers", len(prompts)), list[_Failure]()
         progress(Before(answers.before))
         for place, answer in self._answers(settings, prompts, todo):
             progress(1)
             if isinstance(answer, str):
                 note(journal, json.dumps({"key": keys[place], "answer": answer}, ensure_ascii=False))
-                held[keys[place]] = answer
+                known[keys[place]] = answer
             else:
                 answers.unanswered[prompts[place].name] = answer.reason
                 failures.append(answer)
-        self._check_any(failures, answered=any(keys[place] in held for place in todo), before=answers.before)
-        answers.texts = [held.get(key) for key in keys]
+        self._check_any(failures, answered=any(keys[place] in known for place in todo), before=answers.before)
+        answers.texts = [known.get(key) for key in keys]
         for prompt, text in zip(prompts, answers.texts, strict=True):
             if text is None:
                 answers.unanswered.setdefault(prompt.name, "not sent any more")
@@ -204,11 +204,11 @@ class Server:
             return _Failure(f"no reply within {SECONDS:.0f} s", "busy")
         except self.openai.APIStatusError as error:
             status, body = error.status_code, error.body
-            said = body.get("message") if isinstance(body, dict) else None
-            said = self._without_key(first_line(str(said or error.message)))
+            message = body.get("message") if isinstance(body, dict) else None
+            message = self._without_key(first_line(str(message or error.message)))
             closed = status < 400 or status in CLOSED_TO_US
             return _Failure(
-                f"{status}: {said}", "closed" if closed else "refused" if status in TAKEN_ILL else "busy"
+                f"{status}: {message}", "closed" if closed else "refused" if status in TAKEN_ILL else "busy"
             )
         except self.openai.APIConnectionError as error:
             cause = self._without_key(first_line(error.__cause__ or error))
@@ -245,8 +245,8 @@ class Server:
         }
 
     def _key(self, settings: dict[str, Any], prompt: Prompt) -> str:
-        asked = json.dumps([settings, prompt.text], sort_keys=True)
-        return sha256(asked.encode()).hexdigest()
+        request = json.dumps([settings, prompt.text], sort_keys=True)
+        return sha256(request.encode()).hexdigest()
 
     def _announce(
         self,

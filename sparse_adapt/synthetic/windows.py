@@ -141,14 +141,14 @@ class Meanings:
             self._loose(int(row), random) if random.random() < LOOSE else self._paraphrase(int(row), random)
             for row in rows
         ]
-        meant, unknown = self.about[rows], self.unknown[rows]
+        targets, unknown = self.about[rows], self.unknown[rows]
         if len(self.taught):
             terms = random.choice(self.taught, count)
             examples = [self._about(int(term), random) for term in terms]
             texts += [text for text, _ in examples]
-            meant = np.concatenate([meant, [also for _, also in examples]])
+            targets = np.concatenate([targets, [also for _, also in examples]])
             unknown = np.concatenate([unknown, np.zeros((count, unknown.shape[1]), dtype=bool)])
-        return Samples(texts, torch.from_numpy(meant), torch.from_numpy(~meant & ~unknown))
+        return Samples(texts, torch.from_numpy(targets), torch.from_numpy(~targets & ~unknown))
 
     def _about(self, term: int, random: Generator) -> tuple[list[int], NDArray[Any]]:
         """A text that means a term, and all the terms that it means (D,)."""
@@ -215,7 +215,7 @@ def associations(
 ) -> tuple[csr_matrix, list[dict[int, list[int]]]]:
     """Weights of the texts (B, V), and for each text the words that the model found at each of its places."""
     parts: list[csr_matrix] = []
-    found: list[dict[int, list[int]]] = []
+    neighbours: list[dict[int, list[int]]] = []
     for start in range(0, len(token_ids), TEXTS_AT_ONCE):
         chunk = token_ids[start : start + TEXTS_AT_ONCE]
         pooled = reference(chunk)
@@ -228,10 +228,10 @@ def associations(
                 place = int(positions[row, token])
                 if token != text[place]:
                     places.setdefault(place, []).append(int(token))
-            found.append(places)
+            neighbours.append(places)
         parts.append(part)
     empty = csr_matrix((0, reference.vocabulary_size), dtype=np.float32)
-    return vstack(parts, format="csr") if parts else empty, found
+    return vstack(parts, format="csr") if parts else empty, neighbours
 
 
 def ends_of(encoder: Encoder) -> Ends:
@@ -279,14 +279,14 @@ def _neighbours(
     rarity = np.log(max(1, len(chosen)) / (1.0 + np.asarray((vectors > 0).sum(axis=0)).ravel())).clip(0)
     vectors = vectors.multiply(rarity[None, :]).tocsr()
     lengths = np.sqrt(np.asarray(vectors.multiply(vectors).sum(axis=1)).ravel()).clip(1e-6)
-    found = []
+    neighbours = []
     for column in about.T:
         own, other = (_direction(telling, rows, rarity) for rows in (column, ~column))
         closeness = np.asarray(vectors @ (own - other)).ravel() / lengths
         best = np.argsort(-closeness, kind="stable")[:NEIGHBOURS]
         best = best[closeness[best] > 0] if column.any() else best[:0]
-        found.append(Profile(chosen[best], closeness[best] / max(1e-9, float(closeness[best].sum()))))
-    return found
+        neighbours.append(Profile(chosen[best], closeness[best] / max(1e-9, float(closeness[best].sum()))))
+    return neighbours
 
 
 def _direction(weights: csr_matrix, rows: NDArray[Any], rarity: NDArray[Any]) -> NDArray[Any]:

@@ -135,15 +135,17 @@ class Tally:
 
     def lines(self, what: str) -> Iterator[str]:
         """The same in words; `what` was written."""
-        kept = f", {self.before:,} of which were kept from an earlier run" if self.before else ""
-        yield f"{self.taken:,} {what} by {self.model} ({self.asked:,} prompts{kept}; {self.requests:,} requests)"
+        earlier = f", {self.before:,} of which were kept from an earlier run" if self.before else ""
+        yield f"{self.taken:,} {what} by {self.model} ({self.asked:,} prompts{earlier}; {self.requests:,} requests)"
         for verb, reasons in (("refused", self.refused), ("unanswered", self.unanswered)):
             by_reason: dict[str, list[str]] = {}
             for name, reason in reasons.items():
                 by_reason.setdefault(reason, []).append(name)
             if by_reason:
-                told = (f"{len(names):,}: {why} ({listed(names, SHOWN)})" for why, names in by_reason.items())
-                yield f"{verb}: {'; '.join(told)}"
+                summaries = (
+                    f"{len(names):,}: {why} ({listed(names, SHOWN)})" for why, names in by_reason.items()
+                )
+                yield f"{verb}: {'; '.join(summaries)}"
 
     def plain(self) -> dict[str, object]:
         """The same as data."""
@@ -173,18 +175,18 @@ def define(
     ]
     instructions = _instructions("definition", _about("flange", [PIPES]), A_DEFINITION)
     answers = server.ask(instructions, Definition, prompts, DEFINITION_TOKENS, journal)
-    tally, found = _tally(server, answers), []
+    tally, definitions = _tally(server, answers), []
     tally.refused |= {term.text: "no document says it" for term in terms if not shown[term.text]}
     for prompt, answer in zip(prompts, answers.texts, strict=True):
         passages = shown[prompt.name]
         try:
             if answer is not None:
                 meaning = _meaning(prompt.name, answer, names, [text for _, text in passages])
-                found.append(WrittenDefinition(prompt.name, meaning, tuple(key for key, _ in passages)))
+                definitions.append(WrittenDefinition(prompt.name, meaning, tuple(key for key, _ in passages)))
         except Refused as refused:
             tally.refused[prompt.name] = str(refused)
-    tally.taken = len(found)
-    return found, tally
+    tally.taken = len(definitions)
+    return definitions, tally
 
 
 def write_definitions(path: str | Path, definitions: Iterable[WrittenDefinition], model: str) -> int:
@@ -218,17 +220,17 @@ def _passages(
     terms: Sequence[Term], documents: Iterable[Document], names: Mapping[str, str], seen: Callable[[str], str]
 ) -> Iterator[tuple[Term, list[tuple[str, str]]]]:
     """For each term the documents that say it most often, as id and passage, in the order of the corpus."""
-    found: dict[str, list[tuple[int, int, str, str]]] = {}
+    passages: dict[str, list[tuple[int, int, str, str]]] = {}
     for row, document in enumerate(documents):
         text = seen(document.full_text[:CHARACTERS])
-        said = Counter(names[word] for word in map(str.casefold, find_words(text)) if word in names)
-        for term, times in said.items():
-            held = found.setdefault(term, [])
-            held.append((times, -row, document.document_id, text))
-            if len(held) > 2 * PASSAGES:
-                found[term] = nlargest(PASSAGES, held)
+        mentions = Counter(names[word] for word in map(str.casefold, find_words(text)) if word in names)
+        for term, times in mentions.items():
+            best_passages = passages.setdefault(term, [])
+            best_passages.append((times, -row, document.document_id, text))
+            if len(best_passages) > 2 * PASSAGES:
+                passages[term] = nlargest(PASSAGES, best_passages)
     for each in terms:
-        best = sorted(nlargest(PASSAGES, found.get(each.text, [])), key=lambda held: -held[1])
+        best = sorted(nlargest(PASSAGES, passages.get(each.text, [])), key=lambda held: -held[1])
         yield each, [(key, _passage(text, each.text, names)) for _, _, key, text in best]
 
 
@@ -302,15 +304,15 @@ class QueryWriter:
         return [self._taken(*pair) for pair in zip(documents, answers.texts, strict=True)]
 
     def _taken(self, document: Document, answer: str | None) -> list[tuple[str, str]]:
-        found: list[tuple[str, str]] = []
+        queries: list[tuple[str, str]] = []
         try:
             if answer is not None:
                 for kind, text in _queries(document, answer):
-                    found.append((kind, text))
+                    queries.append((kind, text))
         except Refused as refused:
             self.tally.refused[document.document_id] = str(refused)
-        self.tally.taken += len(found)
-        return found
+        self.tally.taken += len(queries)
+        return queries
 
 
 def _queries(document: Document, answer: str) -> Iterator[tuple[str, str]]:

@@ -50,19 +50,19 @@ def gather(
     left_out: list[SyntheticQuery] = []
     for start in range(0, len(queries), QUERIES_A_PART):
         part = queries[start : start + QUERIES_A_PART]
-        asked = [RerankedQuery(query.query_id, query.meaning or query.text) for query in part]
-        teacher_scores = teacher.scores(asked, documents)
+        to_rerank = [RerankedQuery(query.query_id, query.meaning or query.text) for query in part]
+        teacher_scores = teacher.scores(to_rerank, documents)
         student_scores = np.asarray(teacher.student([query.text for query in part]))
         for place, query in enumerate(part):
             seed = int.from_bytes(query.query_id.encode()[-6:], "big")
             random = default_rng([settings.seed, 2, seed])  # of the query, wherever it stands
             source = row_of.get(query.document_id)
             ranked = _Ranked(teacher_scores[place], student_scores[place], source)
-            found = _reranked(ranked, asked[place], documents, teacher, settings, random)
-            if found is None:
+            reranked = _reranked(ranked, to_rerank[place], documents, teacher, settings, random)
+            if reranked is None:
                 left_out.append(query)
                 continue
-            rows, scores = _chosen(*found, ranked, settings, random)
+            rows, scores = _chosen(*reranked, ranked, settings, random)
             if len(rows) < FEWEST:
                 left_out.append(query)
                 continue
@@ -97,14 +97,16 @@ def _reranked(
         shown = np.union1d(_best(ranked.teacher, settings.depth), _best(ranked.student, settings.depth))
         shown = np.union1d(shown, random.choice(len(scores), min(settings.count, len(scores)), replace=False))
         shown = shown if ranked.source is None else np.union1d(shown, [ranked.source])
-        given = np.array(teacher.reranker.score(query, [documents[row] for row in shown]), dtype=np.float64)
+        of_teacher = np.array(
+            teacher.reranker.score(query, [documents[row] for row in shown]), dtype=np.float64
+        )
         if not teacher.reranker.knows_all:
-            shown, given = shown[~np.isnan(given)], given[~np.isnan(given)]
-        for row, score in zip(shown, given, strict=True):
+            shown, of_teacher = shown[~np.isnan(of_teacher)], of_teacher[~np.isnan(of_teacher)]
+        for row, score in zip(shown, of_teacher, strict=True):
             if not np.isfinite(score):
                 raise not_a_score(teacher.name, score, query, documents[int(row)])
         scores = np.full(len(scores), -np.inf)
-        scores[shown] = given
+        scores[shown] = of_teacher
     source = int(scores.argmax()) if ranked.source is None else ranked.source
     better = int((scores > scores[source]).sum())
     lost = not np.isfinite(scores[source]) or better >= settings.consistent

@@ -51,7 +51,7 @@ def consistent(
     as the source don't count against it. Queries without a source are left out.
     """
     row_of = {document.document_id: row for row, document in enumerate(documents)}
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     for start in range(0, len(queries), QUERIES_A_PART):
         part = queries[start : start + QUERIES_A_PART]
         scores = np.asarray(rank([query.text for query in part]))
@@ -60,13 +60,13 @@ def consistent(
             if source is None or (least is not None and row[source] < least):
                 continue
             if int((row > row[source]).sum()) < depth:
-                found.append(Pair(query.text, query.document_id, query.query_id))
+                pairs.append(Pair(query.text, query.document_id, query.query_id))
         progress(len(part))
-    return found
+    return pairs
 
 
 def in_language(pairs: Sequence[Pair], documents: Sequence[Document], language: str) -> list[Pair]:
     """The pairs that are in a language: told from query and document as one text, since a query is short."""
     text_of = {document.document_id: document.full_text for document in documents}
-    told = (language_of(f"{pair.query} {text_of[pair.document_id]}") for pair in pairs)
-    return [pair for pair, own in zip(pairs, told, strict=True) if own == language]
+    languages = (language_of(f"{pair.query} {text_of[pair.document_id]}") for pair in pairs)
+    return [pair for pair, own in zip(pairs, languages, strict=True) if own == language]

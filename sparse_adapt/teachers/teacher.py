@@ -143,10 +143,12 @@ def make_teacher(
     if statistics is not None:
         members.append(Ranker("BM25", statistics.scores))
     if dense is not None:
-        held = dense.encode(
+        document_vectors = dense.encode(
             texts, progress=progress_for(f"documents by {_short(dense.folder.source)}", len(texts))
         ).T
-        members.append(Ranker(_short(dense.folder.source), lambda queries: dense.encode(queries) @ held))
+        members.append(
+            Ranker(_short(dense.folder.source), lambda queries: dense.encode(queries) @ document_vectors)
+        )
     name = f"{_short(teacher)} over what {' + '.join(member.name for member in members)} finds"
     return Teacher(
         tuple(members), lambda queries: _product(student, queries, plain), reranker, name if reranker else ""

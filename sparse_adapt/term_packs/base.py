@@ -42,7 +42,7 @@ def rows_of(encoder: SparseEncoder) -> dict[str, Tensor]:
 
 def rows_at(encoder: SparseEncoder, ids: Sequence[int]) -> dict[str, Tensor]:
     """Copies of a model's rows of some tokens, of each kind."""
-    return {kind: held[list(ids)].cpu().clone() for kind, held in rows_of(encoder).items()}
+    return {kind: tensor[list(ids)].cpu().clone() for kind, tensor in rows_of(encoder).items()}
 
 
 def checksum_of_weights(encoder: SparseEncoder) -> str:
@@ -82,10 +82,10 @@ def _moved(model: SparseEncoder, base: SparseEncoder) -> str:
             return name
     names = base.tokens
     for kind, tensor in old.items():
-        kept = _kept(len(base.tokenizer), len(model.tokenizer), len(tensor))
-        same = (rows[kind][kept] == tensor[kept]).reshape(len(kept), -1).all(dim=1)
+        same_rows = _kept(len(base.tokenizer), len(model.tokenizer), len(tensor))
+        same = (rows[kind][same_rows] == tensor[same_rows]).reshape(len(same_rows), -1).all(dim=1)
         if not same.all():
-            first = int(kept[int((~same).nonzero()[0])])
+            first = int(same_rows[int((~same).nonzero()[0])])
             return f"the {kind} of the token {names[first]!r}"
     return ""
 

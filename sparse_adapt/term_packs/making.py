@@ -103,8 +103,8 @@ def _chosen(new: Sequence[NewToken], terms: Sequence[str]) -> list[NewToken]:
 def _tokens(encoder: SparseEncoder, base: SparseEncoder, chosen: Sequence[NewToken]) -> Iterator[PackToken]:
     """Each token with how it is found, and with the pieces that the base makes of it."""
     names = [token.token for token in chosen]
-    found = zip(chosen, entries_of(encoder.tokenizer, names), pieces_of(base.tokenizer, names), strict=True)
-    for token, entry, pieces in found:
+    entries = zip(chosen, entries_of(encoder.tokenizer, names), pieces_of(base.tokenizer, names), strict=True)
+    for token, entry, pieces in entries:
         whole = None if entry.whole is None else Whole.of(entry.whole)
         yield PackToken(
             token=token.token, term=token.term, category=token.category, pieces=pieces, whole=whole
@@ -113,12 +113,12 @@ def _tokens(encoder: SparseEncoder, base: SparseEncoder, chosen: Sequence[NewTok
 
 def _stages(model: str, base: str) -> list[dict[str, Any]]:
     """The stages between a base and a model, by the records in their folders, without a path of this machine."""
-    told, seen = list[dict[str, Any]](), {base}
+    stages, seen = list[dict[str, Any]](), {base}
     while model not in seen and (record := read_stage_record(model)) is not None:
-        told = [*map(in_short, record.get("stages", [record])), *told]
+        stages = [*map(in_short, record.get("stages", [record])), *stages]
         seen.add(model)
         model = str(record["model"][PATH])
-    return told
+    return stages
 
 
 def _user() -> str:

@@ -65,8 +65,8 @@ class PackToken(Record):
     @property
     def entry(self) -> TokenEntry:
         """How a tokenizer finds it."""
-        held = None if self.whole is None else AddedToken(self.token, **self.whole.model_dump())
-        return TokenEntry(self.token, held)
+        entry = None if self.whole is None else AddedToken(self.token, **self.whole.model_dump())
+        return TokenEntry(self.token, entry)
 
 
 class Base(Record):
@@ -96,11 +96,11 @@ class Made(Record):
     @property
     def taught_by(self) -> str:
         """The stages, in words."""
-        told = [
+        stages = [
             f"{each['stage']} ({each['steps']:,} steps)" if "steps" in each else str(each["stage"])
             for each in self.stages
         ]
-        return ", ".join(told) or "nothing that a record tells of"
+        return ", ".join(stages) or "nothing that a record tells of"
 
 
 class Header(Record):
@@ -193,14 +193,14 @@ def _check_rows(pack: TermPack) -> None:
 
 def write_pack(pack: TermPack, path: Path) -> None:
     """Put a pack at a place, whole or not at all."""
-    held = {name: tensor.contiguous() for name, tensor in pack.rows.items()}
-    write_bytes(path, save(held, {HEADER: pack.header.model_dump_json()}))
+    tensors = {name: tensor.contiguous() for name, tensor in pack.rows.items()}
+    write_bytes(path, save(tensors, {HEADER: pack.header.model_dump_json()}))
 
 
 def checksum_of(header: Header, rows: Rows) -> str:
     """SHA-256 of all that a header says, but for its own, and of rows by their names, shapes and bytes."""
-    told = header.model_dump(mode="json", exclude={"sha256"})
-    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
+    fields = header.model_dump(mode="json", exclude={"sha256"})
+    digest = hashlib.sha256(json.dumps(fields, sort_keys=True).encode())
     for name in sorted(rows):
         digest.update(f"{name} {checksum_of_tensor(rows[name])}\n".encode())
     return digest.hexdigest()
@@ -208,7 +208,7 @@ def checksum_of(header: Header, rows: Rows) -> str:
 
 def checksum_of_tensor(tensor: Tensor) -> str:
     """SHA-256 of a tensor's type, shape and bytes."""
-    held = tensor.detach().cpu().contiguous()
-    digest = hashlib.sha256(f"{held.dtype} {tuple(held.shape)}\n".encode())
-    digest.update(held.numpy().data)
+    whole = tensor.detach().cpu().contiguous()
+    digest = hashlib.sha256(f"{whole.dtype} {tuple(whole.shape)}\n".encode())
+    digest.update(whole.numpy().data)
     return digest.hexdigest()

@@ -64,8 +64,8 @@ def packs_in(source: str | Path) -> list[TermPack]:
     if hub_id := hub_id_in(str(source)):
         return [read_pack(path) for path in sorted(fetch(hub_id, PACK_FILES).glob("*.pack"))]
     place = ModelFolder.of(source).path / FOLDER
-    held = _read_list(place)
-    return [] if held is None else [read_pack(place / name) for name in held.packs]
+    entries = _read_list(place)
+    return [] if entries is None else [read_pack(place / name) for name in entries.packs]
 
 
 def open_model(source: str | Path) -> Opened:
@@ -75,19 +75,19 @@ def open_model(source: str | Path) -> Opened:
     """
     model = SparseEncoder.load(source)
     check_takes_packs(model, source)
-    held = _read_list(ModelFolder.of(source).path / FOLDER)
-    if held is None:
+    entries = _read_list(ModelFolder.of(source).path / FOLDER)
+    if entries is None:
         return Opened(model, str(source), checksum_of_weights(model))
-    if checksum_of_weights(model) != held.sha256:
+    if checksum_of_weights(model) != entries.sha256:
         raise ModelError(
-            f"{source}: isn't what it was when its packs were put in; put them into {held.model} anew"
+            f"{source}: isn't what it was when its packs were put in; put them into {entries.model} anew"
         )
-    base = SparseEncoder.load(held.model)
-    if checksum_of_weights(base) != held.base_sha256:
+    base = SparseEncoder.load(entries.model)
+    if checksum_of_weights(base) != entries.base_sha256:
         raise ModelError(
-            f"{held.model}: isn't what it was when packs were put in; put them into a copy of it anew"
+            f"{entries.model}: isn't what it was when packs were put in; put them into a copy of it anew"
         )
-    return Opened(base, held.model, held.base_sha256, tuple(packs_in(source)), model)
+    return Opened(base, entries.model, entries.base_sha256, tuple(packs_in(source)), model)
 
 
 # -- what is to be done -----------------------------------------------------------------------------
@@ -222,16 +222,16 @@ def _put_in(base: SparseEncoder, packs: Sequence[TermPack]) -> None:
         base.query_side = base.query_side.grown(rows, {})
     for pack in packs:
         places = [ids[token.token] for token in pack.header.tokens]
-        for kind, held in rows_of(base).items():
-            held[places] = pack.rows[kind].to(held)
+        for kind, tensor in rows_of(base).items():
+            tensor[places] = pack.rows[kind].to(tensor)
     base.new_tokens = (*base.new_tokens, *new_tokens)
 
 
 def _check_shapes(packs: Sequence[TermPack], base: SparseEncoder) -> None:
     """Raise InputError for rows of other shapes than a base's, and for words that its tokenizer can't be given."""
-    wanted = {kind: tuple(held.shape[1:]) for kind, held in rows_of(base).items()}
+    wanted = {kind: tuple(rows.shape[1:]) for kind, rows in rows_of(base).items()}
     for pack in packs:
-        if {kind: tuple(held.shape[1:]) for kind, held in pack.rows.items()} != wanted:
+        if {kind: tuple(rows.shape[1:]) for kind, rows in pack.rows.items()} != wanted:
             raise InputError(pack.source, f"damaged: its rows aren't of its base's shapes; {AGAIN}")
         if any(token.whole is None for token in pack.header.tokens) and not is_wordpiece(base.tokenizer):
             raise InputError(pack.source, f"damaged: its words join no vocabulary of its base; {AGAIN}")
@@ -242,13 +242,13 @@ def _write_packs(folder: Path, plan: Unpacking, sha256: str) -> None:
     folder.mkdir()
     for pack in plan.packs:
         write_pack(pack, folder / f"{pack.name}.pack")
-    held = _Held(
+    stored = _Held(
         model=absolute(plan.before.model),
         base_sha256=plan.before.sha256,
         packs=tuple(f"{pack.name}.pack" for pack in plan.packs),
         sha256=sha256,
     )
-    write_json(folder / LIST_FILE, held.model_dump(mode="json"))
+    write_json(folder / LIST_FILE, stored.model_dump(mode="json"))
 
 
 def _read_list(folder: Path) -> _Held | None:
@@ -280,11 +280,11 @@ def _to_encode_again(
     They say or activate a token that is new, that has gone, or that has another id: engines may know it by that.
     """
     before, now = plan.before.ids_of_packs(), _ids(encoder, plan.packs)
-    asked = [(encoder, [token_id for token, token_id in now.items() if before.get(token) != token_id])]
+    changes = [(encoder, [token_id for token, token_id in now.items() if before.get(token) != token_id])]
     gone = [token_id for token, token_id in before.items() if token not in now]
     if gone and plan.before.whole is not None:
-        asked.append((plan.before.whole, gone))
-    return touched_by(asked, documents, progress)
+        changes.append((plan.before.whole, gone))
+    return touched_by(changes, documents, progress)
 
 
 def _ids(encoder: SparseEncoder, packs: Sequence[TermPack]) -> dict[str, int]:

@@ -42,11 +42,11 @@ def trained_vocabulary(
     """
     texts = [document.full_text for document in documents]
     raw = _trained(texts, tokenizer, size)
-    said = _whole_words(texts, raw)
+    whole_words = _whole_words(texts, raw)
     words = [
         word
-        for word in sorted(raw.get_vocab(), key=lambda word: (-said[word], word))
-        if not word.startswith(INSIDE) and said[word] >= LEAST and any(map(str.isalpha, word))
+        for word in sorted(raw.get_vocab(), key=lambda word: (-whole_words[word], word))
+        if not word.startswith(INSIDE) and whole_words[word] >= LEAST and any(map(str.isalpha, word))
     ]
     lacking = _lacking(tokenizer, words)
     return [Term(word, category_of(word)) for word in lacking[:top]]
@@ -91,10 +91,10 @@ def _parts(texts: list[str]) -> Iterator[list[str]]:
 
 def _lacking(tokenizer: "PreTrainedTokenizerFast", words: list[str]) -> list[str]:
     """The words of which the model's tokenizer makes several pieces, none of them the unknown one."""
-    vocabulary, found = tokenizer.get_vocab(), []
+    vocabulary, missing = tokenizer.get_vocab(), []
     for part in _parts(words):
         encoded = tokenizer([f" {word}" for word in part], add_special_tokens=False)["input_ids"]
         for word, pieces in zip(part, encoded, strict=True):
             if word not in vocabulary and len(pieces) > 1 and tokenizer.unk_token_id not in pieces:
-                found.append(word)
-    return found
+                missing.append(word)
+    return missing

@@ -39,5 +39,5 @@ def common_beginning(texts: Sequence[str]) -> str:
 
 def _start(text: str, words: int) -> str:
     """So many words of a text with the spaces behind them; empty for a text that has no more."""
-    found = re.match(rf"(?:\S+\s+){{{words}}}(?=\S)", text)
-    return found[0] if found is not None else ""
+    match = re.match(rf"(?:\S+\s+){{{words}}}(?=\S)", text)
+    return match[0] if match is not None else ""

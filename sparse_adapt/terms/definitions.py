@@ -53,7 +53,7 @@ class Mined(NamedTuple):
 def mine_definitions(documents: Iterable[Document], terms: Sequence[str]) -> list[Mined]:
     """At most two definitions of each term, in the order of the terms, longer forms of abbreviations first."""
     wanted = {term.casefold(): term for term in terms}
-    found: dict[str, list[Mined]] = {}
+    definitions: dict[str, list[Mined]] = {}
     for document in documents:
         for sentence in sentences(document.text[:CHARACTERS]):
             for form, name, meaning in _readings(" ".join(sentence.split())):
@@ -61,11 +61,12 @@ def mine_definitions(documents: Iterable[Document], terms: Sequence[str]) -> lis
                 if term is None or not _is_meaning(meaning, term):
                     continue
                 entry = Mined(Definition(term, meaning), form, document.document_id, sentence)
-                held = found.setdefault(term, [])
-                if all(each.definition.definition.casefold() != meaning.casefold() for each in held):
-                    held.append(entry)
+                mined = definitions.setdefault(term, [])
+                if all(each.definition.definition.casefold() != meaning.casefold() for each in mined):
+                    mined.append(entry)
     ranked = {
-        term: sorted(entries, key=lambda entry: entry.form != "long form") for term, entries in found.items()
+        term: sorted(entries, key=lambda entry: entry.form != "long form")
+        for term, entries in definitions.items()
     }
     return [entry for term in wanted.values() for entry in ranked.get(term, ())[:A_TERM]]
 
@@ -105,8 +106,8 @@ def long_form(short: str, before: str) -> str | None:
         ):  # the last word has the last letter
             return None
         place -= 1
-    found = text[place + 1 :].strip()
-    return found if len(found.split()) >= 2 else None
+    words_before = text[place + 1 :].strip()
+    return words_before if len(words_before.split()) >= 2 else None
 
 
 def _is_meaning(meaning: str, term: str) -> bool:
@@ -115,17 +116,17 @@ def _is_meaning(meaning: str, term: str) -> bool:
     return not named and len(words) <= LONGEST and (len(words) >= SHORTEST or len(meaning) > 2 * len(term))
 
 
-def write_mined(path: str | Path, mined: Iterable[Mined], given: Iterable[Definition] = ()) -> int:
+def write_mined(path: str | Path, mined: Iterable[Mined], definitions: Iterable[Definition] = ()) -> int:
     """Write `dictionary.jsonl`: definitions that were given first, then mined ones with their evidence."""
     rows: list[dict[str, object]] = [
         {"term": each.term, "definition": each.definition}
         | ({"examples": each.examples} if each.examples else {})
-        for each in given
+        for each in definitions
     ]
-    held = {(row["term"], row["definition"]) for row in rows}
+    pairs = {(row["term"], row["definition"]) for row in rows}
     for each in mined:
         term, definition = each.definition.term, each.definition.definition
-        if (term, definition) not in held:
+        if (term, definition) not in pairs:
             evidence = {"form": each.form, "doc_id": each.document_id, "sentence": each.sentence}
             rows.append({"term": term, "definition": definition, **evidence})
     return write_objects(path, rows)

@@ -144,9 +144,9 @@ def _entry(row: Definition, begins: str) -> Entry:
 
 def _head(term: str) -> tuple[str, str, list[str]]:
     """A term without brackets, its acronym if it names one, and further forms."""
-    found = BRACKETS.search(term)
-    if found is not None:
-        inside, outside = found[1].strip(), BRACKETS.sub(" ", term, count=1).strip()
+    match = BRACKETS.search(term)
+    if match is not None:
+        inside, outside = match[1].strip(), BRACKETS.sub(" ", term, count=1).strip()
         for long, short in ((outside, inside), (inside, outside)):
             lead = _shared_lead(long, short)
             bare = short[len(lead) :]
@@ -218,28 +218,28 @@ def _referred(joined: Mapping[Key, Entry], keys: Keys) -> tuple[list[Entry], Ite
     """Entries that are referred to take the forms of those that refer to them; remarks on circles and lost ends."""
     by_form = {keys.of(form): key for key, entry in [*joined.items()][::-1] for form in entry.forms}
     by_form |= {key: key for key in joined}
-    found, circles, lost = dict(joined), list[str](), list[str]()
+    targets, circles, lost = dict(joined), list[str](), list[str]()
     for key, entry in joined.items():
         passed, target = {key}, key
         while joined[target].see and not joined[target].senses:
             following = by_form.get(keys.of(joined[target].see))
             if following is None or following in passed:
                 (lost if following is None else circles).append(entry.term)
-                found[key] = replace(entry, see="")
+                targets[key] = replace(entry, see="")
                 break
             passed.add(following)
             target = following
         else:
             if target != key:
-                found[target] = replace(
-                    found[target], forms=_distinct(*found[target].forms, *entry.forms)[:MOST_FORMS]
+                targets[target] = replace(
+                    targets[target], forms=_distinct(*targets[target].forms, *entry.forms)[:MOST_FORMS]
                 )
-                found[key] = replace(entry, see=joined[target].term)
+                targets[key] = replace(entry, see=joined[target].term)
     remarks = (
         ("refer to each other in a circle", circles),
         ("refer to what the glossary doesn't hold", lost),
     )
-    return list(found.values()), (
+    return list(targets.values()), (
         f"{len(names):,} entries {what}: {listed(names)}" for what, names in remarks if names
     )
 

@@ -97,8 +97,8 @@ def paying(terms: Sequence[Term], share: float = SHARE, few: int = FEW) -> tuple
     for number, term in enumerate(terms):
         gain = term.evidence.gain if term.evidence is not None else 0.0
         if number >= few and gain < share * total / number:
-            kept = f"the next would save less than {share:.0%} of what each of these saves on average"
-            return list(terms[:number]), f"{number:,} of {len(terms):,} words that save anything; {kept}"
+            reason = f"the next would save less than {share:.0%} of what each of these saves on average"
+            return list(terms[:number]), f"{number:,} of {len(terms):,} words that save anything; {reason}"
         total += gain
     if not terms:
         return [], "no word that deserves a token; the vocabulary stays as it is"
@@ -167,20 +167,20 @@ def _listed(path: Location) -> list[Term]:
     return terms
 
 
-def terms_of(given: TermsGiven) -> list[Term]:
+def terms_of(source: TermsGiven) -> list[Term]:
     """Terms from a `terms.json` (a folder with one, a bundled name), a list of words, or lists of words by category.
 
     Raises InputError for a word that is empty or comes twice, and for a string that is no file.
     """
-    if isinstance(given, str | Path):
-        if isinstance(given, str) and not bundled(given).exists():
-            raise InputError(given, f"no such file; terms themselves come in a list: [{given!r}]")
-        return read_terms(given)
-    if not isinstance(given, Iterable):
+    if isinstance(source, str | Path):
+        if isinstance(source, str) and not bundled(source).exists():
+            raise InputError(source, f"no such file; terms themselves come in a list: [{source!r}]")
+        return read_terms(source)
+    if not isinstance(source, Iterable):
         raise InputError(
-            "terms", f"can't be read from {type(given).__name__}; give a path or a list of words"
+            "terms", f"can't be read from {type(source).__name__}; give a path or a list of words"
         )
-    items = given if not isinstance(given, Mapping) else _by_category(given)
+    items = source if not isinstance(source, Mapping) else _by_category(source)
     terms: dict[str, Term] = {}
     for number, item in enumerate(items, start=1):
         term = _term(number, item)
@@ -210,8 +210,8 @@ def write_terms(path: str | Path, terms: Iterable[Term]) -> None:
     write_text(path, "{\n" + ",\n".join(blocks) + "\n}\n")
 
 
-def _by_category(given: Mapping[str, Iterable[str]]) -> Iterable[Term]:
-    for category, texts in given.items():
+def _by_category(categories: Mapping[str, Iterable[str]]) -> Iterable[Term]:
+    for category, texts in categories.items():
         if isinstance(texts, str) or not isinstance(texts, Iterable):
             raise InputError("terms", f"needs a list of terms under {category!r} (found: {texts!r})")
         yield from (Term(text, category) for text in texts)
@@ -281,8 +281,8 @@ def _checked(entries: object, category: str, path: Location, lines: list[str]) -
         return InputError(path, problem, line=next(iter(_lines_with(value, lines)), None))
 
     if not isinstance(entries, list):
-        found = type(entries).__name__.replace("dict", "object").replace("str", "string")
-        raise wrong(f'needs a list of terms under "{category}" (found: {found})', category)
+        kind = type(entries).__name__.replace("dict", "object").replace("str", "string")
+        raise wrong(f'needs a list of terms under "{category}" (found: {kind})', category)
     for entry in entries:
         if not isinstance(entry, str):
             raise wrong(f'needs strings under "{category}" (found: {_json(entry)[:40]})', entry)

@@ -48,14 +48,14 @@ class Finder:
 
     def in_text(self, text: str) -> Counter[tuple[int, Key]]:
         """How often a text says each entry, by the entry's place and the words that say it."""
-        words, said = list[str](), list[Key]()
+        words, keys = list[str](), list[Key]()
         for surface in find_words(self.keys.seen(text)):
             parts, whole = self.keys.parts(surface)
             words += parts
-            said.append((whole,))
+            keys.append((whole,))
         for place, word in enumerate(words):
-            said += [tuple(words[place : place + length]) for length in self.lengths.get(word, ())]
-        return Counter((number, key) for key in said for number in self.saying.get(key, ()))
+            keys += [tuple(words[place : place + length]) for length in self.lengths.get(word, ())]
+        return Counter((number, key) for key in keys for number in self.saying.get(key, ()))
 
 
 def tells(key: Key) -> bool:
@@ -86,13 +86,13 @@ def uses(
     is_token: Callable[[str], bool],
 ) -> list[Use]:
     """What becomes of each entry. The texts are read once."""
-    said, by_key = Counter[int](), Counter[Key]()
+    occurrences, by_key = Counter[int](), Counter[Key]()
     finder = Finder(entries, keys)
     for text in texts:
-        found = finder.in_text(text)
-        said.update({number for number, _ in found})
-        by_key.update({key for _, key in found})
-    return [_use(entry, said[number], by_key, keys, is_token) for number, entry in enumerate(entries)]
+        in_text = finder.in_text(text)
+        occurrences.update({number for number, _ in in_text})
+        by_key.update({key for _, key in in_text})
+    return [_use(entry, occurrences[number], by_key, keys, is_token) for number, entry in enumerate(entries)]
 
 
 def _use(
@@ -123,8 +123,8 @@ def summary(uses: Sequence[Use]) -> Iterator[str]:
     counts = Counter(use.kind for use in uses)
     kinds = [f"{counts[kind]:,} {KINDS[kind][counts[kind] > 1]}" for kind in KINDS if counts[kind]]
     yield f"{len(uses):,} entries: {', '.join(kinds)}"
-    tokens, asked = sum(bool(use.token) for use in uses), sum(use.asked for use in uses)
-    yield f"{tokens:,} words of them get a token, {asked:,} entries make queries"
+    tokens, queries = sum(bool(use.token) for use in uses), sum(use.asked for use in uses)
+    yield f"{tokens:,} words of them get a token, {queries:,} entries make queries"
     reasons: dict[str, list[str]] = {}
     for use in uses:
         if use.refused:

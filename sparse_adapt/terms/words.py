@@ -56,10 +56,10 @@ class VisibleText:
     def _seen(self, sign: str) -> str:
         if unicodedata.category(sign) not in UNSEEN or sign.isspace():
             return sign
-        found = self._normalised(f"a{sign}a")
-        if found == self._normalised("aa"):
+        spelling = self._normalised(f"a{sign}a")
+        if spelling == self._normalised("aa"):
             return ""
-        return " " if found == self._normalised("a a") else sign
+        return " " if spelling == self._normalised("a a") else sign
 
     def _normalised(self, text: str) -> str:
         assert self.normalizer is not None, "looked at only with one"

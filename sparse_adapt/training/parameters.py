@@ -120,9 +120,9 @@ def chosen(encoder: Encoder, train: Trained) -> list[nn.Parameter]:
     if train in ("new", "all"):
         return [parameter for _, parameter in named if train == "all"]
     if train == "biases":
-        found = [parameter for name, parameter in named if name.rpartition(".")[2] == "bias"]
+        biases = [parameter for name, parameter in named if name.rpartition(".")[2] == "bias"]
     else:
-        found = [parameter for name, parameter in named if ATTENTION & set(name.split("."))]
-    if not found:
+        biases = [parameter for name, parameter in named if ATTENTION & set(name.split("."))]
+    if not biases:
         raise ConfigError(f'this model has nothing that train = "{train}" could move; set train = "all"')
-    return found
+    return biases

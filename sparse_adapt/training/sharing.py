@@ -56,9 +56,9 @@ def add_gradients(parameters: Iterable[nn.Parameter]) -> None:
     if _place()[1] == 1:
         return
     listed = list(parameters)
-    held = torch.tensor([float(p.grad is not None) for p in listed], device=listed[0].device)
-    distributed.all_reduce(held, distributed.ReduceOp.MAX)
-    for parameter, anywhere in zip(listed, held.tolist(), strict=True):
+    present = torch.tensor([float(p.grad is not None) for p in listed], device=listed[0].device)
+    distributed.all_reduce(present, distributed.ReduceOp.MAX)
+    for parameter, anywhere in zip(listed, present.tolist(), strict=True):
         if anywhere:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
@@ -82,11 +82,11 @@ class SharingEncoder(SparseEncoder):
         parts = encoder.tokenizer, encoder.new_tokens, encoder.max_tokens, encoder.form, encoder.query_side
         super().__init__(encoder.masked_lm, *parts)
 
-    def forward(self, token_ids: Sequence[TokenIds], asked: Tensor | None = None) -> Pooled:
+    def forward(self, token_ids: Sequence[TokenIds], wanted: Tensor | None = None) -> Pooled:
         """Largest logit of every token in every text (B, V); positions, which no loss asks for, are all -1."""
 
         def read(share: Sequence[int]) -> Tensor:
-            theirs = None if asked is None else asked.expand(len(token_ids), -1)[list(share)]
+            theirs = None if wanted is None else wanted.expand(len(token_ids), -1)[list(share)]
             pooled = super(SharingEncoder, self).forward([token_ids[row] for row in share], theirs)
             return torch.stack(
                 [pooled.maximum] if pooled.summed is None else [pooled.maximum, pooled.summed], dim=1

@@ -38,8 +38,8 @@ def save_state(folder: Path, parameters: Parameters, optimiser: torch.optim.Opti
         tensors[f"{index}.value"] = parameter.detach()
         for name, moment in optimiser.state.get(parameter, {}).items():
             tensors[f"{index}.{name}"] = moment
-    for name, kept in parameters.beside.named_buffers():
-        tensors[f"{BESIDE}.{name}"] = kept
+    for name, buffer in parameters.beside.named_buffers():
+        tensors[f"{BESIDE}.{name}"] = buffer
     path = folder / STATE_FILE
     written = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
     written.touch(exist_ok=False)  # so that no link is followed
@@ -90,9 +90,9 @@ def _read(path: Path) -> State | None:
 
 @torch.no_grad()
 def _put_back(state: State, path: Path, parameters: Parameters, optimiser: torch.optim.Optimizer) -> None:
-    trained, kept = parameters.trained(), dict(parameters.beside.named_buffers())
+    trained, buffers = parameters.trained(), dict(parameters.beside.named_buffers())
     places: dict[str, Tensor] = {f"{index}.value": each for index, each in enumerate(trained)}
-    places |= {f"{BESIDE}.{name}": buffer for name, buffer in kept.items()}
+    places |= {f"{BESIDE}.{name}": buffer for name, buffer in buffers.items()}
     for name, place in places.items():
         if name not in state.tensors or state.tensors[name].shape != place.shape:
             raise InputError(path, "belongs to another model; pass --overwrite to start again")

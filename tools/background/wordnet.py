@@ -37,8 +37,8 @@ def entries(folder: Path) -> Iterator[Entry]:
                 siblings[above].append(key)
         order = _order(folder / "package" / "dict" / f"index.{part}")
         words = sorted((word for word in order if _fit(word)), key=lambda word: drawn(word, 2**32))
-        told = (_entry(part, word, order[word], senses, siblings) for word in words)
-        yield from [entry for entry in told if entry][:count]
+        entries_of = (_entry(part, word, order[word], senses, siblings) for word in words)
+        yield from [entry for entry in entries_of if entry][:count]
 
 
 def _fit(word: str) -> bool:
@@ -69,9 +69,9 @@ def _entry(
         ]
     else:
         sentences = [
-            said
-            for sense, told in zip(meanings, sentences, strict=False)
-            for said in (told, *sense.examples[:1])
+            text
+            for sense, sentence in zip(meanings, sentences, strict=False)
+            for text in (sentence, *sense.examples[:1])
         ]
         question = _asked(part, word, meanings, form)
     text = cut(" ".join(map(_sentence, sentences)))
@@ -79,8 +79,8 @@ def _entry(
 
 
 def _sentence(words: str) -> str:
-    said = words[0].upper() + words[1:].rstrip(" .;,")
-    return said if said.endswith(("!", "?")) else said + "."
+    text = words[0].upper() + words[1:].rstrip(" .;,")
+    return text if text.endswith(("!", "?")) else text + "."
 
 
 def _asked(part: str, word: str, meanings: list[Sense], form: int) -> str:
@@ -126,14 +126,14 @@ def _senses(path: Path) -> dict[str, Sense]:
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("  "):
             continue
-        data, _, told = line.partition(" | ")
+        data, _, meaning = line.partition(" | ")
         fields = data.split()
         count = int(fields[3], 16)
         words = tuple(re.sub(r"\(.*", "", word).replace("_", " ") for word in fields[4 : 4 + 2 * count : 2])
         pointers = fields[5 + 2 * count :]
         above = tuple(pointers[row + 1] for row, sign in enumerate(pointers) if sign == "@")
-        gloss = re.sub(r"^to ", "", re.split(r';\s*"', told, maxsplit=1)[0].strip().strip('"'))
-        senses[fields[0]] = Sense(words, above, gloss, tuple(re.findall(r'"([^"]+)"', told)))
+        gloss = re.sub(r"^to ", "", re.split(r';\s*"', meaning, maxsplit=1)[0].strip().strip('"'))
+        senses[fields[0]] = Sense(words, above, gloss, tuple(re.findall(r'"([^"]+)"', meaning)))
     return senses
 
 

@@ -28,9 +28,9 @@ def main(folder: Path, vectors: Path | None = None) -> None:
     packed = lzma.compress(("\n".join(lines) + "\n").encode(), preset=9 | lzma.PRESET_EXTREME)
     OUT.write_bytes(packed)
     questions = Counter(passage.kind for passage in passages for _ in passage.questions)
-    told = f"{questions.total():,} questions {dict(questions)}; {len(passages):,} passages "
-    told += f"{dict(Counter(passage.kind for passage in passages))}; {len(packed):,} bytes"
-    sys.stderr.write(f"{OUT}: {told}\n")
+    message = f"{questions.total():,} questions {dict(questions)}; {len(passages):,} passages "
+    message += f"{dict(Counter(passage.kind for passage in passages))}; {len(packed):,} bytes"
+    sys.stderr.write(f"{OUT}: {message}\n")
 
 
 def _row(passage: Passage) -> dict[str, object]:

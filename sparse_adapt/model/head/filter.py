@@ -48,7 +48,7 @@ def positive_logits(states: Tensor, starts: Tensor, weight: Tensor, bias: Tensor
 
 
 def positive_pool(
-    states: Tensor, starts: Tensor, places: Tensor, weight: Tensor, bias: Tensor | None, asked: Tensor
+    states: Tensor, starts: Tensor, places: Tensor, weight: Tensor, bias: Tensor | None, wanted: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Maximum logits (B, V) and their positions (B, V), exact where they may be above zero or are `asked` for.
 
@@ -60,7 +60,7 @@ def positive_pool(
     rough = _rough(states, starts, weight, shift)
     maximum = torch.full_like(rough, float("-inf"))
     position = torch.zeros(rough.shape, dtype=torch.long)
-    for text, passed, products in _settled(rough, states, starts, weight, asked):
+    for text, passed, products in _settled(rough, states, starts, weight, wanted):
         largest, row = products.max(dim=1)
         maximum[text, passed] = largest.add_(shift[passed])
         position[text, passed] = places[starts[text] + row]
@@ -73,7 +73,7 @@ def _rough(states: Tensor, starts: Tensor, weight: Tensor, shift: Tensor) -> Ten
 
 
 def _settled(
-    rough: Tensor, states: Tensor, starts: Tensor, weight: Tensor, asked: Tensor | None
+    rough: Tensor, states: Tensor, starts: Tensor, weight: Tensor, wanted: Tensor | None
 ) -> Iterator[tuple[int, Tensor, Tensor]]:
     """For each text its number, the tokens that may be above zero or are asked for, and their exact products."""
     lengths = weight.norm(dim=1)
@@ -83,8 +83,8 @@ def _settled(
         rows = states[first:last]
         error = error_bound(float(rows.norm(dim=1).max())) * lengths
         passes = rough[text] > -error
-        if asked is not None:
-            passes |= asked.expand_as(rough)[text]
+        if wanted is not None:
+            passes |= wanted.expand_as(rough)[text]
         passed = passes.nonzero().squeeze(1)
         yield text, passed, weight[passed] @ rows.T
 

@@ -43,7 +43,7 @@ def splade_pool(
     weight: Tensor,
     bias: Tensor | None,
     attention_mask: Tensor,
-    asked: Tensor | None = None,
+    wanted: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Largest raw logit of each token over unmasked positions, and the position that held it.
 
@@ -58,7 +58,7 @@ def splade_pool(
     On a processor the same input gives the same bits; on CUDA the gradient's sums do so under
     `torch.use_deterministic_algorithms`.
     """
-    result: tuple[Tensor, Tensor] = _Pool.apply(hidden, weight, bias, attention_mask, asked)  # type: ignore[no-untyped-call]
+    result: tuple[Tensor, Tensor] = _Pool.apply(hidden, weight, bias, attention_mask, wanted)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -106,18 +106,18 @@ class _Pool(torch.autograd.Function):
         weight: Tensor,
         bias: Tensor | None,
         attention_mask: Tensor,
-        asked: Tensor | None,
+        wanted: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         precision = product_precision(hidden, weight)
         rows = pack_rows(hidden.to(precision), attention_mask)
-        if asked is not None and precision == torch.float32 and exact_precision(weight.device) == "bfloat16":
-            maximum, position = positive_pool(*rows, weight.to(precision), bias, asked)
+        if wanted is not None and precision == torch.float32 and exact_precision(weight.device) == "bfloat16":
+            maximum, position = positive_pool(*rows, weight.to(precision), bias, wanted)
         else:
             maximum, position = pool(rows, weight.to(precision))
             if bias is not None:
                 maximum += bias
-        if asked is not None:
-            untold = (maximum <= 0) & ~asked
+        if wanted is not None:
+            untold = (maximum <= 0) & ~wanted
             maximum.masked_fill_(untold, float("-inf"))
             position.masked_fill_(untold, 0)
         context.save_for_backward(hidden, weight, position, attention_mask)

@@ -118,10 +118,10 @@ def _answer(explored: Explored, at: Addresses, view: View) -> Callable[[Request]
 
 
 def _term(explored: Explored, at: Addresses, request: Request) -> WebPage:
-    asked = request.query_params
-    amount = _number(asked.get("amount", "0"))
+    fields = request.query_params
+    amount = _number(fields.get("amount", "0"))
     return term_page(
-        explored, at, request.path_params["token_id"], amount, asked.get("q", ""), asked.get("saved", "")
+        explored, at, request.path_params["token_id"], amount, fields.get("q", ""), fields.get("saved", "")
     )
 
 
@@ -144,12 +144,12 @@ def _save(explored: Explored, at: Addresses, saves: Path) -> Callable[[Request],
         if int(request.headers.get("content-length", LONGEST_BODY + 1)) > LONGEST_BODY:
             return PlainTextResponse("too much for an order", 413)
         try:
-            given = dict(_fields(await request.body()))
-            name = given.get("name", "")
+            fields = dict(_fields(await request.body()))
+            name = fields.get("name", "")
             if FOLDER_NAME.fullmatch(name) is None:
                 raise ConfigError(f"the folder {name!r}: use letters, digits, dots, dashes")
             return await run_in_threadpool(
-                save, request.path_params["token_id"], _number(given.get("amount", "")), name
+                save, request.path_params["token_id"], _number(fields.get("amount", "")), name
             )
         except Missing:
             page, status = _missing(explored, at), 404

@@ -185,7 +185,7 @@ def _where(explored: Explored, at: Addresses, token: NewToken) -> list[Part]:
         return [Prose("No document says it.", "quiet")]
     weights = explored.main.documents[rows][:, [token.token_id]].toarray()[:, 0]
     names = [explored.documents[row].document_id for row in rows]
-    told: list[Row] = [
+    places: list[Row] = [
         {"document": name, "weight": float(weight), "to": at.document(name)}
         for name, weight in zip(names[:LISTED], weights[:LISTED], strict=True)
     ]
@@ -194,7 +194,7 @@ def _where(explored: Explored, at: Addresses, token: NewToken) -> list[Part]:
     heat = heat_of(
         explored.main.model, best.full_text, token.token_id, f"What activated it in {best.document_id}"
     )
-    return [heat, TableRows(Table("Documents", columns, told), {"document": "to"})]
+    return [heat, TableRows(Table("Documents", columns, places), {"document": "to"})]
 
 
 def _place(explored: Explored, token: NewToken) -> int:

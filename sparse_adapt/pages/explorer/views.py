@@ -45,9 +45,9 @@ class Addresses(NamedTuple):
         """The page of a query."""
         return f"{self.root}/?{urlencode({'q': text})}" if text else f"{self.root}/"
 
-    def term(self, token_id: int, **asked: str) -> str:
+    def term(self, token_id: int, **query: str) -> str:
         """The page of a term."""
-        return f"{self.root}/term/{token_id}" + (f"?{urlencode(asked)}" if asked else "")
+        return f"{self.root}/term/{token_id}" + (f"?{urlencode(query)}" if query else "")
 
     def document(self, name: str) -> str:
         """The page of a document."""
@@ -75,7 +75,7 @@ def token_bars(
     """The heaviest tokens of a vector (1, V); a query's `text` tells which of them it doesn't hold."""
     order = np.argsort(-vector.data, kind="stable")[:TOKENS]
     ids = [int(vector.indices[place]) for place in order]
-    said = set(encoded.model.tokenize([text], "query")[0]) if text else set(ids)
+    token_ids = set(encoded.model.tokenize([text], "query")[0]) if text else set(ids)
     new = {token.token_id for token in encoded.model.new_tokens}
     largest = float(vector.data.max(initial=0.0)) or 1.0
     linked = explored.terms if encoded is explored.main else {}
@@ -84,7 +84,7 @@ def token_bars(
             name,
             f"{weight:.2f}",
             weight / largest,
-            "new term" if token_id in new else "" if token_id in said else "expansion",
+            "new term" if token_id in new else "" if token_id in token_ids else "expansion",
             token_id in new,
             at.term(token_id) if token_id in linked else "",
         )
@@ -104,15 +104,15 @@ def query_page(explored: Explored, at: Addresses, text: str) -> WebPage:
         parts.append(Prose("Type a query to see its tokens, and what each model finds and why.", "quiet"))
         parts.append(_examples(explored, at))
         return at.page(explored, "Ask", sections)
-    found: list[Ranking] = []
+    rankings: list[Ranking] = []
     folds: list[Part] = []
     for name, encoded in explored.encoded.items():
         query = weighed(encoded, text)
-        found.append(ranking_of(name, encoded, query, explored.documents, link=at.document))
+        rankings.append(ranking_of(name, encoded, query, explored.documents, link=at.document))
         tokens = token_bars(explored, at, encoded, query.vector, text)
         folds.append(Fold(name, [tokens, heat_of_all(encoded.model, text, "By position")], open=True))
     sections += [
-        Section("found", "What is found", [Rankings(found)]),
+        Section("found", "What is found", [Rankings(rankings)]),
         Section("tokens", "What the query weighs", folds),
     ]
     return at.page(explored, text, sections)

@@ -289,7 +289,7 @@ def plot_suite(outcome: MeasuredSuite, path: Path) -> None:
             found = interval(outcome.at(row, name).measured.values[suite.top.measure])
             group = f"{name} (control)" if place.control else name
             rows.append({"group": group, "name": row, **asdict(found)})
-    write_bytes(path, png_file(intervals("", rows, told="", unit=suite.top.measure)))
+    write_bytes(path, png_file(intervals("", rows, description="", unit=suite.top.measure)))
 
 
 def plot_queries(outcome: MeasuredSuite, path: Path) -> None:

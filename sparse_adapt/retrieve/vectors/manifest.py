@@ -119,10 +119,10 @@ def read_checked(path: Path, sha256: str) -> bytes:
 def check_file(path: Path, sha256: str) -> None:
     """Raise InputError unless a file is what its manifest vouches for; of any size, in little memory."""
     try:
-        found = checksum_of_file(path)
+        checksum = checksum_of_file(path)
     except OSError as error:
         raise InputError(path, f"named by its manifest, but can't be read ({error.strerror})") from error
-    if found != sha256:
+    if checksum != sha256:
         raise InputError(path, "has changed since its manifest vouched for it; make the folder anew")
 
 
