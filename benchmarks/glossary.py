@@ -25,13 +25,13 @@ from sparse_adapt.synthetic.queries import Collected, QuerySettings, make_querie
 from sparse_adapt.terms.entries import Keys, read_entries
 from sparse_adapt.terms.uses import Finder
 
-DOCUMENTS, QUERIES, HELD = 1_500, 1_400, 100
+DOCUMENTS, QUERIES, HELD_OUT = 1_500, 1_400, 100
 TOKENS, FIRST = 256, 10
 LONGEST = 400  # signs of a definition
 EXPANDED, MATCHED = (0.05, 0.1, 0.2), (0.25, 0.5, 1.0)  # weights that are tried
 
 
-def said(finder: Finder, texts: list[str]) -> NDArray[np.bool_]:
+def mentions(finder: Finder, texts: list[str]) -> NDArray[np.bool_]:
     """Which entries each text says: (texts, E)."""
     marks = np.zeros((len(texts), len(finder.entries)), dtype=np.bool_)
     for row, text in enumerate(texts):
@@ -53,7 +53,7 @@ def reciprocal_ranks(scores: NDArray[np.floating], sources: NDArray[np.int64]) -
     return np.where(ranks <= FIRST, 1.0 / ranks, 0.0)
 
 
-class Asked(NamedTuple):
+class Queries(NamedTuple):
     """Queries that say an entry: which (Q, E), their scores (Q, N), and the row of the document each was cut from."""
 
     says: NDArray[np.float64]
@@ -71,20 +71,20 @@ def measure(corpus: str, glossary: str) -> Iterator[str]:
     """MRR@10 of the queries that say an entry, then a line for the gain of each way and weight."""
     model = SparseEncoder.load("splade-tiny")
     model.read_up_to(TOKENS)
-    settings = QuerySettings(count=QUERIES, held=HELD, phrases=0, cut=True)
+    settings = QuerySettings(count=QUERIES, held=HELD_OUT, phrases=0, cut=True)
     made = make_queries(sample(read_documents(corpus), DOCUMENTS, 0), settings)
     keys = Keys(model.tokenizer)
     entries = read_entries(read_dictionary(glossary), keys).entries
     finder, texts = Finder(entries, keys), [each.full_text for each in made.documents]
     documents = encode(model, texts, "document").T.tocsr()
-    queries = _asked(model, made, said(finder, [query.text for query in made.queries]), documents)
+    queries = _encode(model, made, mentions(finder, [query.text for query in made.queries]), documents)
     mean = reciprocal_ranks(queries.scores, queries.sources).mean()
     yield f"{len(entries):,} entries, {len(queries.says):,} queries that say one, MRR@10 {mean:.3f}"
     definitions = [each.definition[:LONGEST] for each in entries]
     for way, ways in (("definition", definitions), ("forms", [" ".join(each.forms) for each in entries])):
         more = (csr_matrix(queries.says) @ encode(model, ways, "query") @ documents).toarray()
         yield from (queries.gain(f"expanded by {way}", weight, more) for weight in EXPANDED)
-    holds = said(finder, [beginning(model, text) for text in texts]).astype(np.float64)
+    holds = mentions(finder, [beginning(model, text) for text in texts]).astype(np.float64)
     rarity = np.log((len(texts) + 1) / (holds.sum(axis=0) + 1))
     phrases = np.array([each.is_phrase for each in entries])
     for kind, chosen in (("entries", np.ones_like(phrases)), ("phrases", phrases), ("words", ~phrases)):
@@ -92,13 +92,13 @@ def measure(corpus: str, glossary: str) -> Iterator[str]:
         yield from (queries.gain(f"{kind} matched", weight, more) for weight in MATCHED)
 
 
-def _asked(model: SparseEncoder, made: Collected, says: NDArray[np.bool_], documents: csr_matrix) -> Asked:
+def _encode(model: SparseEncoder, made: Collected, says: NDArray[np.bool_], documents: csr_matrix) -> Queries:
     """The queries that say an entry, of all (queries, E); documents: (V, N)."""
     rows = np.flatnonzero(says.any(axis=1))
     place = {each.document_id: row for row, each in enumerate(made.documents)}
     queries = [made.queries[row] for row in rows]
     scores = (encode(model, [query.text for query in queries], "query") @ documents).toarray()
-    return Asked(
+    return Queries(
         says[rows].astype(np.float64), scores, np.array([place[query.document_id] for query in queries])
     )
 

@@ -30,7 +30,7 @@ from sparse_adapt.training.loop import train
 
 COLLECTIONS = ("scifact", "cranfield", "cacm", "medquad")
 SHARES = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
-MODEL, HELD, REAL = "splade-tiny", "synthetic", "real"
+MODEL, SYNTHETIC, REAL = "splade-tiny", "synthetic", "real"
 
 Score = Callable[[SparseEncoder], float]
 
@@ -56,7 +56,7 @@ def measured(name: str, data: Path, run: Path, seeds: Sequence[int]) -> list[dic
         for file in ("candidates", "held")
     )
     scores = {
-        HELD: score_of(held_out_collection(documents, held_out), reader),
+        SYNTHETIC: score_of(held_out_collection(documents, held_out), reader),
         REAL: score_of(read_collection(data / name), reader),
     }
     texts = {key: each.full_text for key, each in documents.items()}
@@ -90,11 +90,11 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
         return [*of_each, float(np.mean(of_each))]
 
     lines = [line(["queries", "share of the way back", *names, "mean"]), line(["---"] * (len(names) + 3))]
-    for kind in (HELD, REAL):
+    for kind in (SYNTHETIC, REAL):
         lines += [
             line([kind, f"{share:g}", *(f"{each:.4f}" for each in means(kind, share))]) for share in SHARES
         ]
-    chosen = max(SHARES, key=lambda share: means(HELD, share)[-1])
+    chosen = max(SHARES, key=lambda share: means(SYNTHETIC, share)[-1])
     return "\n".join([*lines, "", f"chosen: {chosen:g}"]) + "\n"
 
 

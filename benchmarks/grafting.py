@@ -28,7 +28,7 @@ from sparse_adapt.pipeline.preparing import peak_memory
 from sparse_adapt.research.suite.measure import run_suite
 from sparse_adapt.research.suite.settings import Suite, SuiteCollection, SuiteFile, SuiteRanker
 
-TOLD = (
+COLUMNS_SHOWN = (
     "text",
     "grafted",
     "1-logits",
@@ -61,14 +61,15 @@ def make(data: Path, work: Path, collections: list[str], effort: float) -> dict[
         write_documents(texts, definitions(data / "glossaries"))
     corpora = [str(data / name) for name in collections]
     sa.graft([*corpora, str(texts.parent)], work / "grafted", effort=effort, resume=True)
-    took = [json.loads(path.read_text())["seconds"] for _, path in told(work / "grafted")]
+    took = [json.loads(path.read_text())["seconds"] for _, path in stages_of(work / "grafted")]
     return {"seconds": round(sum(took)), "peak_memory": peak_memory()}
 
 
-def told(run: Path) -> list[tuple[str, Path]]:
+def stages_of(run: Path) -> list[tuple[str, Path]]:
     """What a run tells of each of its steps and stages, by their names, in their order."""
     places = {
-        name: run / (f"{name}/stage.json" if name[0].isdigit() else f"steps/{name}.json") for name in TOLD
+        name: run / (f"{name}/stage.json" if name[0].isdigit() else f"steps/{name}.json")
+        for name in COLUMNS_SHOWN
     }
     return [(name, place) for name, place in places.items() if place.is_file()]
 
@@ -76,7 +77,7 @@ def told(run: Path) -> list[tuple[str, Path]]:
 def log(run: Path) -> str:
     """A line for each step, and of learning one for every hundred steps, with the losses there."""
     lines = []
-    for name, path in told(run):
+    for name, path in stages_of(run):
         record, history = json.loads(path.read_text()), path.with_name("history.jsonl")
         steps = history.read_text().splitlines() if history.is_file() else ()
         for row in map(json.loads, steps):
@@ -97,7 +98,7 @@ def measure(data: Path, work: Path, collections: list[str]) -> dict[str, dict[st
     places = {name: SuiteCollection(path=str(data / name)) for name in (*collections, CONTROL)}
     suite = Suite(top=SuiteFile(baseline=BASE), rows=rows, collections=places)
     figures: dict[str, dict[str, Any]] = {name: {} for name in rows}
-    for each in run_suite(suite, None, kept=work / "kept").reached:
+    for each in run_suite(suite, None, cache=work / "kept").reached:
         costs = {} if each.costs is None else each.costs._asdict()
         figures[each.row][each.collection] = {**each.measured.means, **costs}
     return figures

@@ -94,7 +94,7 @@ def write_corpus(seed: int, folder: Path) -> None:
     names = _names(draw, len(products))
     documents = [*_on_products(draw, names, products), *_on_matters(matters)]
     draw.shuffle(documents)
-    queries, judgements = _asked(names, products, matters)
+    queries, judgements = _question(names, products, matters)
     (folder / "qrels").mkdir(parents=True, exist_ok=True)
     write_documents(folder / "corpus.jsonl", documents)
     write_queries(folder / "queries.jsonl", queries)
@@ -145,7 +145,7 @@ def _on_matters(matters: tuple[Matter, ...]) -> Iterator[Document]:
         )
 
 
-def _asked(
+def _question(
     names: list[str], products: tuple[Product, ...], matters: tuple[Matter, ...]
 ) -> tuple[list[Query], Judgements]:
     queries, judgements = [], {}

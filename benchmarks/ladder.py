@@ -36,7 +36,7 @@ class Line(NamedTuple):
     """One line of the table: what it says, how a seed's figures are told, what was published for each experiment."""
 
     title: str
-    told: Callable[[Figures], str]
+    figure: Callable[[Figures], str]
     published: Mapping[str, str]
 
 
@@ -124,7 +124,7 @@ def table(rows: Sequence[Figures]) -> str:
     for row in LINES:
         cells = [row.title]
         for name in corpora.RUN_FILES:
-            ours = [row.told(each) for each in rows if each["experiment"] == name]
+            ours = [row.figure(each) for each in rows if each["experiment"] == name]
             cells += [row.published.get(name, ""), ", ".join(ours)]
         lines.append(line(cells))
     return "\n".join(lines) + "\n"

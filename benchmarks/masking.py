@@ -39,15 +39,15 @@ ASIDE = 10  # of so many documents one is set aside
 EVERY = 10_000  # candidates of a sentence: all of its words
 PART = 64  # sentences read at once
 
-Given = Mapping[str, Any]
-NT_XENT: Given = {"form": "nt-xent"}
+Overrides = Mapping[str, Any]
+NT_XENT: Overrides = {"form": "nt-xent"}
 
 
 class Row(NamedTuple):
     """One line of the table: how words are masked, if they are, and whether pairs follow."""
 
     name: str
-    dynamic: Given | None
+    dynamic: Overrides | None
     contrast: bool
 
 
@@ -81,7 +81,7 @@ def set_aside(folder: Path) -> Path:
 
 
 def teach(
-    row: Row, shared: Path, extended: Path, place: Path, overrides: Mapping[str, Given]
+    row: Row, shared: Path, extended: Path, place: Path, overrides: Mapping[str, Overrides]
 ) -> tuple[str, list[Any]]:
     """The model of a row and the records of its stages; rows that begin alike share models."""
     model, records = str(extended), []
@@ -106,19 +106,19 @@ def teach(
 
 
 @torch.no_grad()
-def told_right(encoder: Encoder, texts: Sequence[str]) -> tuple[int, int]:
+def guessed_right(encoder: Encoder, texts: Sequence[str]) -> tuple[int, int]:
     """How many new tokens of texts are told right where each alone is masked, and how many there are."""
     new, mask_id = {token.token_id for token in encoder.new_tokens}, mask_token(encoder, "benchmark")
     sentences = Sentences(encoder, texts, longest=64, candidates=EVERY)
-    asked = [
+    masked_words = [
         (sentence.token_ids, place)
-        for sentence in sentences.found
+        for sentence in sentences.usable
         for place, token in enumerate(sentence.token_ids)
         if token in new
     ]
     right = 0
-    for start in range(0, len(asked), PART):
-        part = asked[start : start + PART]
+    for start in range(0, len(masked_words), PART):
+        part = masked_words[start : start + PART]
         ids, mask = pad([ids for ids, _ in part], encoder.tokenizer.pad_token_id or 0)
         rows, places = torch.arange(len(part)), torch.tensor([place for _, place in part])
         answers = ids[rows, places].clone()
@@ -128,7 +128,7 @@ def told_right(encoder: Encoder, texts: Sequence[str]) -> tuple[int, int]:
         if encoder.output_bias is not None:
             logits += encoder.output_bias
         right += int((logits.argmax(dim=1) == answers).sum())
-    return right, len(asked)
+    return right, len(masked_words)
 
 
 def table(results: Sequence[Mapping[str, Any]]) -> str:
@@ -181,10 +181,10 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("runs/teaching"))
     arguments = parser.parse_args()
     results = Results(f"masking{'-held' if arguments.held else ''}")
-    given: dict[str, dict[str, Any]] = {"dynamic": {}, "contrast": {}}
+    overrides: dict[str, dict[str, Any]] = {"dynamic": {}, "contrast": {}}
     for key, value in (each.split("=", 1) for each in arguments.set):
         stage, name = key.split(".", 1)
-        given[stage][name] = json.loads(value)
+        overrides[stage][name] = json.loads(value)
     also = {"control": read_collection(arguments.data / CONTROL)} if arguments.control else {}
     for kind in arguments.kinds:
         folder = prepare(arguments.collection, arguments.data, kind, arguments.terms, arguments.work)
@@ -197,13 +197,13 @@ def main() -> None:
             if row.name not in arguments.rows or results.holds(done):
                 continue
             place = folder / kind / "masking" / f"seed-{seed}"
-            seeded = {stage: {**settings, "seed": seed} for stage, settings in given.items()}
+            seeded = {stage: {**settings, "seed": seed} for stage, settings in overrides.items()}
             model, records = teach(row, shared, extended, place, seeded)
-            right, masked = told_right(load_encoder(model), aside)
+            right, masked = guessed_right(load_encoder(model), aside)
             results.add(
                 {
                     **done,
-                    "settings": given,
+                    "settings": overrides,
                     "seconds": [record["seconds"] for record in records],
                     "choosing": choosing_share(records),
                     "right": right,

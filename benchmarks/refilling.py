@@ -60,7 +60,7 @@ def main() -> None:
             way, arguments.data / arguments.collection, arguments.sentences, arguments.work, at_once=at_once
         )
         if not results.holds({"way": way, "what": "written"}):
-            results.add({"way": way, "what": "written", **told(triplets)})
+            results.add({"way": way, "what": "written", **counts(triplets)})
         for seed in range(arguments.seeds):
             if results.holds({"way": way, "seed": seed}):
                 continue
@@ -98,7 +98,7 @@ def contradicted(way: str, corpus: Path, sentences: int, work: Path, *, at_once:
     return out
 
 
-def told(triplets: Path) -> dict[str, Any]:
+def counts(triplets: Path) -> dict[str, Any]:
     """What a file holds: how many, how alike a sentence and its contradictions are, how many words they share."""
     tally = json.loads(triplets.with_suffix(".tally.json").read_bytes())
     read = list(read_triplets(triplets))

@@ -37,7 +37,7 @@ from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.synthetic.background import LIKE_QUERIES, synthetic
 from sparse_adapt.synthetic.general import general_measure
 
-ASKED, SEED = 1000, 65_537  # general questions, and background texts by a seed that no stage has
+QUESTIONS, SEED = 1000, 65_537  # general questions, and background texts by a seed that no stage has
 AT_ONCE = 256
 LINEAR = 10.0  # what states are raised by, so that the head's activation passes them on as they are
 COMMON, LIT, SILENT = (
@@ -45,7 +45,7 @@ COMMON, LIT, SILENT = (
     5.0,
     -50.0,
 )  # words that a head has to activate; biases
-TAUGHT: Mapping[str, Mapping[str, Any]] = {"rows alone": {"train": "rows"}, "every weight": {}}
+TRAINING: Mapping[str, Mapping[str, Any]] = {"rows alone": {"train": "rows"}, "every weight": {}}
 ON_STATES = "rows on states"  # of the body, by a head that passes them on
 COLUMNS = (
     "semantic",
@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=["splade-tiny"])
     parser.add_argument("--corpora", nargs="+", default=["gatrocraptic", "coined"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
-    parser.add_argument("--taught", nargs="+", choices=[*TAUGHT, ON_STATES], default=list(TAUGHT))
+    parser.add_argument("--taught", nargs="+", choices=[*TRAINING, ON_STATES], default=list(TRAINING))
     parser.add_argument("--name", default="rows_alone")
     arguments = parser.parse_args()
     results = Results(arguments.name)
@@ -87,7 +87,7 @@ def one(corpus: str, model: str, seed: int, training: str) -> dict[str, Any]:
         whole = with_other_queries(DEVELOPMENT / corpus, place / "corpus")
         carry_out_stage("extend", model, {"terms": f"{whole}/terms.json"}, Place(place / "extended"))
         started = time.process_time()
-        settings = settings_for("dictionary", overrides={"seed": seed, **TAUGHT[training]})
+        settings = settings_for("dictionary", overrides={"seed": seed, **TRAINING[training]})
         named = {"corpus": whole, "dictionary": f"{whole}/dictionary.jsonl"}
         carry_out_stage("dictionary", str(place / "extended"), named, Place(place / "taught"), settings)
         seconds = round(time.process_time() - started)
@@ -127,9 +127,9 @@ def measured(encoder: SparseEncoder, collection: Collection) -> dict[str, float]
         kind: logits_of(encoder, [each.text for each in collection.queries if each.kind == kind])
         for kind in ("semantic", "control")
     }
-    logits["background"] = logits_of(encoder, synthetic(ASKED, SEED)[LIKE_QUERIES])
+    logits["background"] = logits_of(encoder, synthetic(QUESTIONS, SEED)[LIKE_QUERIES])
     logits["questions"] = logits_of(
-        encoder, [question.text for question in general_measure().questions][:ASKED]
+        encoder, [question.text for question in general_measure().questions][:QUESTIONS]
     )
     figures = {kind: result.means(kind)["ndcg@10"] for kind in ("semantic", "control")}
     for kind in ("control", "background", "questions"):

@@ -66,7 +66,7 @@ def main() -> None:
     corpora = folders if arguments.development else arguments.corpora
     general = GeneralQuestions(arguments.data / CONTROL)
     for seed, corpus in itertools.product(arguments.seeds, corpora):
-        case = Asked(corpus, arguments.model, seed, arguments.preset)
+        case = Case(corpus, arguments.model, seed, arguments.preset)
         if results.holds(case.named):
             continue
         with tempfile.TemporaryDirectory() as folder:
@@ -75,7 +75,7 @@ def main() -> None:
     results.conclude(table(results.found))
 
 
-class Asked(NamedTuple):
+class Case(NamedTuple):
     """What is taught to which model, and how."""
 
     corpus: str
@@ -89,7 +89,7 @@ class Asked(NamedTuple):
         return {**self._asdict(), "corpus": Path(self.corpus).name, "model": Path(self.model).name}
 
 
-def one(case: Asked, runs: Path, general: "GeneralQuestions", *, alone: bool = False) -> list[Row]:
+def one(case: Case, runs: Path, general: "GeneralQuestions", *, alone: bool = False) -> list[Row]:
     """All stages on one corpus with one seed: what the base model reaches, and the model after each stage."""
     name = case.named["corpus"]
     whole = with_other_queries(Path(case.corpus), runs / "queries" / name)

@@ -64,7 +64,7 @@ def apart(work: Callable[..., Iterator[None]], arguments: tuple[Any, ...], threa
     """Do one step in a fresh process: seconds, and its largest memory above that before it began."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_told, args=(theirs, work, arguments, threads))
+    process = context.Process(target=_report, args=(theirs, work, arguments, threads))
     process.start()
     theirs.close()
     figures: dict[str, float] = ours.recv()
@@ -72,7 +72,7 @@ def apart(work: Callable[..., Iterator[None]], arguments: tuple[Any, ...], threa
     return figures
 
 
-def _told(pipe: Any, work: Callable[..., Iterator[None]], arguments: tuple[Any, ...], threads: int) -> None:  # noqa: ANN401
+def _report(pipe: Any, work: Callable[..., Iterator[None]], arguments: tuple[Any, ...], threads: int) -> None:  # noqa: ANN401
     import torch
 
     from sparse_adapt.cli.app import _give_memory_back

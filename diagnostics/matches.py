@@ -201,7 +201,7 @@ def _origin(token: QueryToken | Contribution, windows: int | None = None) -> str
     return ", ".join(words)
 
 
-def found_of(match: Match) -> RankedDocument:
+def ranked_document(match: Match) -> RankedDocument:
     """A document of a ranking with the tokens that it shares with the query."""
     largest = match.contributions[0].contribution if match.contributions else 1.0
     return RankedDocument(

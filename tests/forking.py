@@ -82,10 +82,10 @@ def dying_at(step: int) -> Callable[..., None]:
 def killed_at(part: float, whole: Callable[[], object], again: Callable[[], object]) -> None:
     """Do a piece of work, then once more elsewhere, with a kill at this part of its durable writes."""
     ended = forked(lambda: print(_counting(whole)))  # noqa: T201 - read below
-    assert ended.status == 0, ended.said
-    last = max(1, round(part * int(ended.said.split()[-1])))
+    assert ended.status == 0, ended.messages
+    last = max(1, round(part * int(ended.messages.split()[-1])))
     ended = forked(lambda: _counting(again, last))
-    assert ended.status == -signal.SIGKILL, ended.said
+    assert ended.status == -signal.SIGKILL, ended.messages
 
 
 def _counting(work: Callable[[], object], last: int = 0) -> int:

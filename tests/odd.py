@@ -125,7 +125,9 @@ def export_odd(name: str, folder: Path) -> Path:
 def check_ranking(engine: Engine) -> None:
     """That an engine ranks the odd documents as exact search does the vectors that it keeps."""
     documents, queries = odd_documents(), odd_queries()
-    exact = search(engine.asked(queries), queries.ids, engine.stored(documents), documents.ids, 10)
+    exact = search(
+        engine.query_weights(queries), queries.ids, engine.document_weights(documents), documents.ids, 10
+    )
     run = engine.search_all(queries, 10)
     assert run.keys() == exact.keys()
     for query_id, found in run.items():
@@ -137,8 +139,8 @@ def check_ranking(engine: Engine) -> None:
 def check_exact(engine: Engine) -> None:
     """That an engine keeps the odd documents and reads the odd queries as they are."""
     documents, queries = odd_documents(), odd_queries()
-    assert (engine.stored(documents) != documents.vectors).nnz == 0
-    assert (engine.asked(queries) != queries.vectors).nnz == 0
+    assert (engine.document_weights(documents) != documents.vectors).nnz == 0
+    assert (engine.query_weights(queries) != queries.vectors).nnz == 0
 
 
 def vouch_anew(folder: Path) -> None:

@@ -426,7 +426,7 @@ def test_a_killed_run_goes_on_to_the_same_result(tmp_path, request_, part):
 
     killed_at(part, lambda: work("whole"), lambda: work("killed"))
     ended = forked(lambda: work("killed"))
-    assert ended.status == 0, ended.said
+    assert ended.status == 0, ended.messages
     for name in ("terms.json", "collection/queries.jsonl", "candidates.jsonl", "model/model.safetensors"):
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
 

@@ -119,7 +119,7 @@ def test_what_it_buys_and_costs(model, zorvex_collection):
 def test_queries_that_light_no_moved_term_needn_t_be_asked_again(model, zorvex_collection, amount):
     judged = read_collection(str(zorvex_collection), "test")
     scales, amounts = Scales.of(model, [], judged.documents, judged), amounts_of(model, {"zorvex": amount})
-    asked = next(each for each in scales.asked if each.collection is judged)
+    asked = next(each for each in scales.query_sets if each.collection is judged)
     vectors = scales.documents.lowered(amounts)
     whole = evaluate_vectors(asked.texts.lowered(amounts), vectors, judged, DEPTH)
     assert asked.before_after(amounts, vectors)[0].after == pytest.approx(whole.means()["ndcg@10"])

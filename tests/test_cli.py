@@ -219,7 +219,7 @@ def test_every_command_has_a_mistake_above():
 
 
 def test_a_bug_keeps_its_traceback(sparse_adapt, monkeypatch):
-    monkeypatch.setattr("sparse_adapt.collection.given.read_documents", lambda source: 1 / 0)
+    monkeypatch.setattr("sparse_adapt.collection.arguments.read_documents", lambda source: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         sparse_adapt("terms", "gatrocraptic")
 
@@ -245,7 +245,7 @@ def test_an_interrupted_look_needs_no_going_on(sparse_adapt, monkeypatch):
     def interrupt(source):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sparse_adapt.collection.given.read_documents", interrupt)
+    monkeypatch.setattr("sparse_adapt.collection.arguments.read_documents", interrupt)
     done = sparse_adapt("terms", "gatrocraptic")
     assert (done.status, done.err.splitlines()[-1]) == (130, "stopped; nothing was written")
 

@@ -22,13 +22,13 @@ def vectors(tiny_model, twelve_documents, tmp_path):
 
 def test_vectors_are_exported_and_checked(sparse_adapt, vectors, tiny_model, zorvex_collection, tmp_path):
     ran = sparse_adapt("export", "ciff", "--vectors", vectors, "-o", tmp_path / "out", "--largest", 255)
-    assert (ran.status, ran.said[-4]) == (0, "next:")
+    assert (ran.status, ran.messages[-4]) == (0, "next:")
     against = ("--model", tiny_model, "--vectors", vectors, "--queries", zorvex_collection)
     ran = sparse_adapt("check-export", tmp_path / "out", *against, "--qrels", zorvex_collection, "--json")
     content = json.loads(ran.out)
     assert (ran.status, content["kinds"]["fault"], content["queries"], content["top"]) == (0, 0, 6, 10)
     assert content["measures"]["exact"].keys() == {"ndcg@10"}
-    assert "rankings are those of exact search, but for ties and rounding" in ran.said[-1]
+    assert "rankings are those of exact search, but for ties and rounding" in ran.messages[-1]
 
 
 @pytest.mark.slow
@@ -54,22 +54,22 @@ def test_a_server_that_is_not_there_is_one_line(
     against = ("--model", tiny_model, "--vectors", vectors, "--queries", zorvex_collection)
     if format == "vespa":  # which doesn't run in this process
         ran = sparse_adapt("check-export", tmp_path / "out", *against)
-        assert (ran.status, "--url" in ran.said[-1]) == (2, True)
+        assert (ran.status, "--url" in ran.messages[-1]) == (2, True)
     ran = sparse_adapt("check-export", tmp_path / "out", *against, "--url", "http://127.0.0.1:9")
     assert (ran.status, ran.out) == (2, "")
-    assert ran.said[-1].startswith("error: http://127.0.0.1:9")
+    assert ran.messages[-1].startswith("error: http://127.0.0.1:9")
 
 
 def test_an_export_carries_title_and_text(sparse_adapt, vectors, tiny_model, zorvex_collection, tmp_path):
     given = ("export", "opensearch", "--text", "--corpus", zorvex_collection)
     ran = sparse_adapt(*given, "--vectors", vectors, "-o", tmp_path / "read")
-    assert (ran.status, sum("_search" in line for line in ran.said)) == (0, 1)
+    assert (ran.status, sum("_search" in line for line in ran.messages)) == (0, 1)
     assert sparse_adapt(*given, "--model", tiny_model, "-o", tmp_path / "encoded").status == 0
     parts = [tmp_path / name / "documents/part-00000.ndjson" for name in ("read", "encoded")]
     assert parts[0].read_bytes() == parts[1].read_bytes()
     assert json.loads(parts[0].read_text().split("\n")[1])["title"] == "Login"
     ran = sparse_adapt("export", "opensearch", "--text", "--vectors", vectors, "-o", tmp_path / "no")
-    assert (ran.status, ran.said) == (
+    assert (ran.status, ran.messages) == (
         2,
         ["error: --text: name the corpus that holds the texts with --corpus"],
     )
@@ -91,10 +91,10 @@ def test_a_fault_is_exit_status_1(
     against = ("--model", tiny_model, "--vectors", vectors, "--queries", zorvex_collection)
     ran = sparse_adapt("check-export", tmp_path / "out", *against)
     assert ran.status == 1
-    assert ran.said[-1].startswith(
+    assert ran.messages[-1].startswith(
         f"error: {tmp_path / 'out'}: 6 of 6 rankings differ by more than ties and rounding"
     )
-    assert any(line.startswith("fault: q1: d") for line in ran.said)
+    assert any(line.startswith("fault: q1: d") for line in ran.messages)
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_a_fault_is_exit_status_1(
 def test_a_mistake_is_one_line(sparse_adapt, command, problem, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ran = sparse_adapt(*command)
-    assert (ran.status, ran.out, len(ran.said)) == (2, "", 1), ran.said
-    assert problem in ran.said[0]
+    assert (ran.status, ran.out, len(ran.messages)) == (2, "", 1), ran.messages
+    assert problem in ran.messages[0]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -132,7 +132,7 @@ def test_an_index_is_verified_before_it_is_searched(sparse_adapt, vectors, tiny_
     assert sparse_adapt("index", "--vectors", vectors, "-o", tmp_path / "index").status == 0
     look = ("search", "zorvex", "--model", tiny_model, "--verify")
     ran = sparse_adapt(*look, "--index", tmp_path / "index")
-    assert ran.status == 0 and "files are as they were written" in ran.said[0]
+    assert ran.status == 0 and "files are as they were written" in ran.messages[0]
     path = next((tmp_path / "index").glob("*.dvd"))
     content = path.read_bytes()
     path.write_bytes(bytes([*content[:-1], content[-1] ^ 1]))

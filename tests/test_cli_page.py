@@ -175,5 +175,7 @@ def test_being_terminated_says_what_ctrl_c_says(sparse_adapt, monkeypatch, tmp_p
     )
     done = sparse_adapt("contradict", "gatrocraptic", "-o", "x.jsonl")
     assert done.status == 143
-    assert done.said[-1] == "stopped; go on with: sparse-adapt contradict gatrocraptic -o x.jsonl --resume"
+    assert (
+        done.messages[-1] == "stopped; go on with: sparse-adapt contradict gatrocraptic -o x.jsonl --resume"
+    )
     assert signal.getsignal(signal.SIGTERM) is before

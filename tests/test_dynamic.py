@@ -86,7 +86,7 @@ def teach(
 def words_of(encoder: Encoder, sentences: Sentences) -> list[list[str]]:
     return [
         [encoder.tokenizer.decode([ids[place] for place in word]).replace(" ", "") for word in words]
-        for ids, words, *_ in sentences.found
+        for ids, words, *_ in sentences.usable
     ]
 
 
@@ -101,7 +101,7 @@ def test_the_domains_words_come_first_and_whole(encoder):
     assert found[0].count("zorvex") == 1  # said three times, masked where it stands first
     assert found[2][:2] == ["zorvex", "kubectl"]  # what one sentence alone says comes last of its kind
     assert "quibble" in found[1]  # several pieces, one word
-    words = sentences.found[1].words
+    words = sentences.usable[1].words
     quibble = words[found[1].index("quibble")]
     assert len(quibble) > 1
     assert list(quibble) == list(range(quibble[0], quibble[-1] + 1))
@@ -116,8 +116,8 @@ def test_the_domains_words_come_first_and_whole(encoder):
 @pytest.mark.parametrize("base", ["sparse"], indirect=True)
 def test_a_sentence_with_fewer_words_has_what_it_has_and_keeps_half(encoder):
     sentences = Sentences(encoder, ["zorvex.", "zorvex kubectl the agent"], longest=64, candidates=5)
-    assert [sentence.sizes for sentence in sentences.found] == [(1,), (4,)]
-    assert [most for *_, most in sentences.found] == [(1,), (2,)]  # of two words with the full stop, of four
+    assert [sentence.sizes for sentence in sentences.usable] == [(1,), (4,)]
+    assert [most for *_, most in sentences.usable] == [(1,), (2,)]  # of two words with the full stop, of four
     stage = dynamic(encoder, ["zorvex kubectl the agent", "zorvex."], batch_size=2, candidates=2)
     hidden = [{label for label in labels if label != SHOWN} for labels in stage.batch(random_at(0, 0)).labels]
     assert sorted(map(len, hidden)) == [1, 2]
@@ -126,9 +126,9 @@ def test_a_sentence_with_fewer_words_has_what_it_has_and_keeps_half(encoder):
 def test_a_long_sentence_goes_in_parts_that_the_model_takes(encoder):
     long = " ".join(["zorvex agent saw the list of a server"] * 30)
     sentences = Sentences(encoder, [long], longest=16, candidates=5)
-    assert all(len(ids) <= 16 for ids, *_ in sentences.found)
-    assert sentences.found
-    assert max(place for _, words, *_ in sentences.found for word in words for place in word) < 15
+    assert all(len(ids) <= 16 for ids, *_ in sentences.usable)
+    assert sentences.usable
+    assert max(place for _, words, *_ in sentences.usable for word in words for place in word) < 15
 
 
 # -- importances -----------------------------------------------------------------------------------
@@ -136,9 +136,9 @@ def test_a_long_sentence_goes_in_parts_that_the_model_takes(encoder):
 
 def test_an_importance_is_the_loss_on_a_words_pieces_masked_together(encoder):
     stage = dynamic(encoder, softmax="full", context=99)
-    found = stage.importances(stage.sentences.found)
+    found = stage.importances(stage.sentences.usable)
     assert found.shape == (5, 5)
-    for row, (ids, words, *_) in enumerate(stage.sentences.found):
+    for row, (ids, words, *_) in enumerate(stage.sentences.usable):
         for number, word in enumerate(words):
             masked = [stage.mask_id if place in word else token for place, token in enumerate(ids)]
             with torch.no_grad():
@@ -151,7 +151,7 @@ def test_an_importance_is_the_loss_on_a_words_pieces_masked_together(encoder):
 
 def test_an_importance_is_told_from_the_tokens_around_a_word(encoder):
     stage = dynamic(encoder, context=4)
-    for ids, words, *_ in stage.sentences.found:
+    for ids, words, *_ in stage.sentences.usable:
         for word in words:
             masked, labels = stage._copy(ids, word)
             assert len(masked) == len(labels) <= 2 + max(4, len(word))
@@ -170,12 +170,12 @@ def test_the_hardest_words_are_hidden_and_others_at_random(encoder):
     assert any_of.choosing_seconds == 0.0 < hard.choosing_seconds
     importances = hard.pool.importances.numpy()
     for place, row in enumerate(hard.pool.rows.tolist()):
-        sentence = hard.sentences.found[row]
+        sentence = hard.sentences.usable[row]
         chosen = hard._chosen(sentence, importances[place], random_at(0, 0))
         ranked = importances[place][: len(sentence.words)]
         assert sorted(chosen) == sorted(np.argsort(-ranked, kind="stable")[: len(chosen)].tolist())
         assert len(chosen) == min(2, *sentence.most, len(sentence.words))
-    sentence = max(any_of.sentences.found, key=lambda each: len(each.words))
+    sentence = max(any_of.sentences.usable, key=lambda each: len(each.words))
     drawn = {tuple(any_of._chosen(sentence, importances[0], random_at(0, step))) for step in range(40)}
     assert len(drawn) > 3
 
@@ -269,7 +269,7 @@ def test_a_killed_stage_resumes_to_the_same_bits_with_the_importances_it_had(fil
     given = {"steps": 8, "refresh": 3, "visits": 3, "learning_rate": 3e-2, "new_learning_rate": 3e-2}
     whole = teach(files, "whole", **given)
     ended = forked(lambda: teach(files, "killed", progress=dying_at(5), **given))
-    assert ended.status == -signal.SIGKILL, ended.said
+    assert ended.status == -signal.SIGKILL, ended.messages
     assert (files / "killed.partial" / "state.safetensors").is_file()
     killed = teach(files, "killed", resume=True, **given)
     for name in ("model.safetensors", "history.jsonl", "vocabulary.json"):
@@ -280,7 +280,7 @@ def test_a_killed_stage_resumes_to_the_same_bits_with_the_importances_it_had(fil
 def test_two_processes_train_as_one_does(files):
     one = teach(files, "one")
     for ended in forked_by(2, lambda _: teach(files, "two")):
-        assert ended.status == 0, ended.said
+        assert ended.status == 0, ended.messages
     alone, together = (
         [json.loads(line) for line in (files / name / "history.jsonl").read_text().splitlines()]
         for name in ("one", "two")
@@ -318,7 +318,7 @@ def test_a_tokenizer_without_a_mask_is_refused(encoder):
 
 def test_a_model_without_new_words_learns_rare_ones(base):
     stage = dynamic(load_encoder(base))
-    assert stage.sentences.found
+    assert stage.sentences.usable
     assert not stage.sentences.new
 
 
@@ -385,7 +385,7 @@ def test_each_sentence_of_a_pair_has_candidates_and_masked_words_of_its_own(enco
 
 def halves(stage: HardestWords) -> list[list[tuple[int, ...]]]:
     """The candidates of each sentence of the only text."""
-    (sentence,) = stage.sentences.found
+    (sentence,) = stage.sentences.usable
     return [[sentence.words[word] for word in words] for words, _ in sentence.by_sentence()]
 
 

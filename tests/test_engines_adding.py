@@ -25,7 +25,7 @@ def test_an_engine_that_was_added_ranks_as_exact_search(tmp_path):
 def test_the_commands_know_an_engine_that_was_added(sparse_adapt, tiny_model, zorvex_collection, tmp_path):
     given = ("--model", tiny_model, "--corpus", zorvex_collection)
     ran = sparse_adapt("export", "pocket", *given, "-o", tmp_path / "out")
-    assert (ran.status, ran.said[-2:]) == (0, ["next:", f"  pocket load {tmp_path / 'out'}"])
+    assert (ran.status, ran.messages[-2:]) == (0, ["next:", f"  pocket load {tmp_path / 'out'}"])
     ran = sparse_adapt("check-export", tmp_path / "out", *given, "--queries", zorvex_collection, "--json")
     content = json.loads(ran.out)
     assert (ran.status, content["engine"], content["kinds"]["fault"]) == (0, "pocket 1.0", 0)

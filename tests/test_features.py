@@ -313,7 +313,9 @@ def test_a_query_weight_above_64_is_scaled_with_its_whole_query(exported, kind, 
     documents = odd_documents()
     with served(server) as url, open_engine(kind, exported, url=url) as engine:
         run = engine.search_all(queries, 10)
-        exact = search(engine.asked(queries), queries.ids, engine.stored(documents), documents.ids, 10)
+        exact = search(
+            engine.query_weights(queries), queries.ids, engine.document_weights(documents), documents.ids, 10
+        )
     assert run["q"] == pytest.approx(exact["q"], rel=1e-5)
     assert halving({"a": 200.0}) == 0.25  # 200 / 4 = 50
     assert halving({"a": 64.0}) == halving({}) == 1.0

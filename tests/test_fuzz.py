@@ -30,8 +30,8 @@ from sparse_adapt.collection.readers import (
 from sparse_adapt.engines.manifest import json_lines, read_export
 from sparse_adapt.engines.milvus import read_part as milvus_rows
 from sparse_adapt.errors import SparseAdaptError
+from sparse_adapt.files.cache import cached_vectors
 from sparse_adapt.files.journal import noted
-from sparse_adapt.files.kept import kept_vectors
 from sparse_adapt.files.marker import checksum_of_file
 from sparse_adapt.files.place import Place
 from sparse_adapt.files.records import read_record
@@ -260,7 +260,7 @@ def seeds(tmp_path_factory, tiny_model, zorvex_collection, twelve_documents) -> 
     sa.export("anserini", str(tiny_model), zorvex_collection, export, device="cpu")
     for name in ("manifest.json", "tokens.json"):
         readers[export / name] = [of_folder(read_export)]
-    readers[vectors / "shard-00000.safetensors"].append(kept_vectors)
+    readers[vectors / "shard-00000.safetensors"].append(cached_vectors)
     readers[vectors / "shard-00000.jsonl"].append(noted)
     part = next((export / "documents").iterdir())
     readers[part] = [all_of(json_lines)]

@@ -155,7 +155,7 @@ def test_evaluate_says_what_a_collection_of_ones_own_shares(
     write_judgements(tmp_path / "qrels" / "test.tsv", {"q": {"a": 1}})
     asked = ["--collection", str(zorvex_collection), "--general", str(tmp_path)]
     ran = sparse_adapt("evaluate", "--model", str(tiny_model), *asked)
-    (said,) = [line for line in ran.said if "that teach" in line]
+    (said,) = [line for line in ran.messages if "that teach" in line]
     assert said.startswith(f"{tmp_path}: 1 of 1 questions and 1 of 2 passages are among those that teach")
     assert "mine" in ran.out  # a row by kind
 

@@ -189,6 +189,6 @@ def test_without_the_package_that_draws_a_picture_is_its_words(monkeypatch):
     picture = charts.columns("weights", rows, description="one column of 1.0", unit="weight")
     page = written(WebPage("t", [Section("s", "S", [picture])]))
     assert "<svg" not in page
-    assert printable(picture.told) in page
+    assert printable(picture.description) in page
     with pytest.raises(MissingExtraError, match=r"pip install 'sparse-adapt\[pages\]'"):
         png_file(picture)

@@ -77,7 +77,7 @@ def test_definitions_say_who_wrote_them_and_from_which_documents(sparse_adapt, c
     assert all(row["model"] == "smollm" and row["form"] == "written" for row in rows)
     assert {row["term"]: row["doc_ids"] for row in rows}["zorvex"] == ["z0", "z1", "z2", "z3"]
     assert {each.definition for each in read_dictionary(place)} == set(TERMS.values())
-    assert f"smollm at {address}/v1 will be asked 3 times: about " in ran.said[0]
+    assert f"smollm at {address}/v1 will be asked 3 times: about " in ran.messages[0]
     assert "3 definitions written by smollm (3 prompts; 3 requests)" in ran.err
     assert ran.err.endswith(f"sparse-adapt adapt {corpus} --glossary {place} -o adapted\n")
     (sent,) = (text for text in chat.asked if term_of(text) == "zorvex")
@@ -186,7 +186,7 @@ def test_a_server_that_dies_leaves_what_it_wrote_and_the_rest_is_asked_later(
     again = Chat(defining)
     with serving(again) as address:
         ran, place = define(sparse_adapt, corpus, address, "--overwrite")
-    assert "(1 more were answered before)" in ran.said[0]
+    assert "(1 more were answered before)" in ran.messages[0]
     assert len(again.requests) == 2 and len(read_dictionary(place)) == 3
 
 

@@ -103,13 +103,13 @@ def drawn(source: Source, count: int, seed: int) -> Samples:
 
 def check(samples: Samples, encoder: SparseEncoder) -> None:
     shape = (len(samples.token_ids), len(encoder.new_tokens))
-    assert samples.meant.shape == samples.quiet.shape == shape
-    assert samples.meant.dtype == samples.quiet.dtype == torch.bool
-    assert not (samples.meant & samples.quiet).any()
+    assert samples.meaning.shape == samples.quiet.shape == shape
+    assert samples.meaning.dtype == samples.quiet.dtype == torch.bool
+    assert not (samples.meaning & samples.quiet).any()
     if samples.similarity_margin is not None:
         assert samples.similarity_margin.dtype == torch.float32
-        assert torch.equal(samples.meant, samples.similarity_margin >= 0)
-        assert (samples.meant | samples.quiet).all()
+        assert torch.equal(samples.meaning, samples.similarity_margin >= 0)
+        assert (samples.meaning | samples.quiet).all()
     start, end = encoder.tokenize([""])[0]
     for text in samples.token_ids:
         assert (text[0], text[-1]) == (start, end)
@@ -122,9 +122,9 @@ def test_texts_never_say_a_term_and_know_what_they_mean(encoder, make):
     check(samples, encoder)
     assert len(samples.token_ids) == 120  # as many from anywhere as about a term
     assert (samples.similarity_margin is None) == (make is told)
-    about_one = samples.meant[60:].any(dim=1)
+    about_one = samples.meaning[60:].any(dim=1)
     assert about_one.all() if make is told else about_one.float().mean() > 0.9
-    assert samples.meant.any(dim=0).all()
+    assert samples.meaning.any(dim=0).all()
     assert samples.quiet.any()
 
 
@@ -152,7 +152,7 @@ def test_the_same_seed_draws_the_same_and_another_one_others(encoder, make):
     texts = [*SAYING, *OTHER]
     first, again = (drawn(make(encoder, texts), 20, 5) for _ in range(2))
     assert first.token_ids == again.token_ids
-    assert torch.equal(first.meant, again.meant)
+    assert torch.equal(first.meaning, again.meaning)
     assert torch.equal(first.quiet, again.quiet)
     assert first.similarity_margin is again.similarity_margin or torch.equal(
         first.similarity_margin, again.similarity_margin
@@ -176,20 +176,20 @@ def test_terms_that_no_source_is_about_are_never_meant(encoder, make):
     samples = drawn(make(encoder, OTHER), 12, 0)
     check(samples, encoder)
     assert len(samples.token_ids) == 12
-    assert not samples.meant.any()
+    assert not samples.meaning.any()
     samples = drawn(make(encoder, [SAYING[0], *OTHER]), 12, 0)  # zorvex alone
     check(samples, encoder)
     zorvex = place_of(encoder, "zorvex")
-    assert samples.meant[:, zorvex].any()
+    assert samples.meaning[:, zorvex].any()
     assert samples.similarity_margin is None or (samples.similarity_margin[:, zorvex] > 0).any()
-    assert not samples.meant[:, 1 - zorvex].any()
+    assert not samples.meaning[:, 1 - zorvex].any()
 
 
 def test_without_new_tokens_there_is_nothing_to_mean(tiny_model, make):
     encoder = SparseEncoder.load(tiny_model)
     samples = drawn(make(encoder, OTHER), 7, 0)
     check(samples, encoder)
-    assert samples.meant.shape == (7, 0)
+    assert samples.meaning.shape == (7, 0)
 
 
 def test_a_text_as_close_to_a_term_as_its_own_is_no_ground_for_silence(encoder, make):

@@ -433,7 +433,7 @@ def test_commands_end_by_saying_what_follows(sparse_adapt, tied, tmp_path, monke
         *("pack", "--model", tied / "one", "--base", tied / "base"),
         *("--terms", "kubectl,max_connections", "-o", "k.pack"),
     )
-    assert packed.status == 0 and packed.said[-2:] == [
+    assert packed.status == 0 and packed.messages[-2:] == [
         "  sparse-adapt packs k.pack",
         f"  sparse-adapt unpack k.pack --model {tied / 'base'} -o with-terms",
     ]

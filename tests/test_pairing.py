@@ -468,7 +468,7 @@ def test_a_killed_stage_resumes_to_the_same_bits(files, stage, more):
     given = {"hard_negatives": 1, "below": 0.999, "weights": {"anchor": 1.0}, **more}
     whole = teach(files, "whole", stage, **given)
     ended = forked(lambda: teach(files, "killed", stage, progress=dying_at(3), **given))
-    assert ended.status == -signal.SIGKILL, ended.said
+    assert ended.status == -signal.SIGKILL, ended.messages
     assert (files / "killed.partial" / "state.safetensors").is_file()
     killed = teach(files, "killed", stage, resume=True, **given)
     timed = {"stage.json", "sparse-adapt.json"}  # how long it took, and the checksum of that
@@ -496,7 +496,7 @@ def test_two_processes_train_as_one_does(files, stage, given):
     """Four pairs are seven or eight texts, so that one process may have more of them, or no masked word."""
     one = teach(files, "one", stage, **given)
     for ended in forked_by(2, lambda _: teach(files, "two", stage, **given)):
-        assert ended.status == 0, ended.said
+        assert ended.status == 0, ended.messages
     alone, together = (
         [json.loads(line) for line in (files / name / "history.jsonl").read_text().splitlines()]
         for name in ("one", "two")

@@ -108,7 +108,7 @@ def test_the_lightest_weights_go_where_a_vector_is_too_long(tmp_path):
     queries = EncodedBatch(["q"], csr_matrix(([1.0, 1.0], ([0, 0], [0, 16_001])), shape=(1, 16_003)))
     with open_engine("pgvector", tmp_path / "out") as engine:
         assert engine.search_all(queries, 3) == {"q": {"d16003": 16_003.0, "d4": 4.0}}  # 16,001 weighed 2
-        assert engine.stored(documents).getnnz(axis=1).tolist() == [16_000, 4]
+        assert engine.document_weights(documents).getnnz(axis=1).tolist() == [16_000, 4]
 
 
 @pytest.mark.parametrize(("length", "hnsw"), [(1_000, True), (1_001, False)])

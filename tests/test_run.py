@@ -123,8 +123,8 @@ def test_a_run_broken_off_anywhere_ends_the_same(tmp_path, plan, whole, stage, s
     resumed = run(plan, Place(tmp_path / "run", resume=True), watcher)
     assert weights(resumed.model) == weights(whole.model)
     before = ["extend", "warmup", "dictionary", "distill"].index(stage)
-    assert [said for _, said in watcher.said[:before]] == ["done before"] * before
-    assert "done before" not in [said for _, said in watcher.said[before:]]
+    assert [said for _, said in watcher.messages[:before]] == ["done before"] * before
+    assert "done before" not in [said for _, said in watcher.messages[before:]]
     assert [number for name, number in watcher.steps if name == stage] == [*range(step + 1, 5)]
     history = (resumed.model / "history.jsonl").read_text()
     assert history == (whole.model / "history.jsonl").read_text()
@@ -149,7 +149,7 @@ def test_resuming_a_whole_run_changes_nothing(tmp_path, plan, done):
     watcher = Watcher()
     again = run(plan, Place(tmp_path / "run", resume=True), watcher)
     assert (again.report, weights(again.model)) == (done.report, before)
-    assert watcher.said == []
+    assert watcher.messages == []
 
 
 def test_resuming_a_whole_run_of_another_plan_is_refused(tmp_path, done, zorvex_collection, tiny_model):
@@ -172,7 +172,7 @@ def test_overwriting_and_resuming_goes_on_with_the_successor(tmp_path, plan, don
     assert (old.folder / "report.json").stat().st_mtime_ns == stamp
     watcher = Watcher()
     new = run(plan, Place(tmp_path / "run", overwrite=True, resume=True), watcher)
-    assert [said for _, said in watcher.said[:3]] == ["done before"] * 3
+    assert [said for _, said in watcher.messages[:3]] == ["done before"] * 3
     assert (new.folder / "report.json").stat().st_mtime_ns > stamp
 
 
@@ -210,7 +210,7 @@ def test_a_run_that_was_renamed_or_copied_is_a_run_still(tmp_path, plan, done):
     (unfinished / "report.json").unlink()
     watcher = Watcher()
     again = run(plan, Place(tmp_path / "other", resume=True), watcher)
-    assert [said for _, said in watcher.said] == ["done before"] * 4
+    assert [said for _, said in watcher.messages] == ["done before"] * 4
     assert again.folder == tmp_path / "other"
 
 
@@ -248,7 +248,7 @@ def test_a_stage_that_is_whole_but_for_its_renaming_is_not_taught_again(tmp_path
     monkeypatch.undo()
     watcher = Watcher()
     resumed = run(plan, Place(tmp_path / "run", resume=True), watcher)
-    assert watcher.steps == [] and watcher.said[-1][1].startswith("4 steps in ")
+    assert watcher.steps == [] and watcher.messages[-1][1].startswith("4 steps in ")
     for name in ("model.safetensors", "history.jsonl"):
         assert (resumed.model / name).read_bytes() == (whole.model / name).read_bytes()
 
@@ -311,7 +311,7 @@ def test_a_mistake_in_the_last_file_shows_before_the_first_stage(tmp_path, plan,
     watcher = Watcher()
     with pytest.raises(InputError, match=r'candidates.jsonl:3: document "nowhere" is not in the corpus'):
         run(read_plan(file), Place(tmp_path / "run"), watcher)
-    assert watcher.said == []
+    assert watcher.messages == []
     assert not list(tmp_path.glob("run*/"))
 
 

@@ -154,7 +154,7 @@ def test_a_killed_run_continues_to_the_same_bytes(when, model, twelve_documents,
     """Killed in the second and first shard, and before each kind of write: manifest, journal, whole manifest."""
     place = tmp_path / "killed"
     killed = forked(lambda: encode_dying(model, twelve_documents, place, when))
-    assert killed.status == -signal.SIGKILL, killed.said
+    assert killed.status == -signal.SIGKILL, killed.messages
     assert not place.exists()
     encode_corpus(model, twelve_documents, Place(place, resume=True), documents_a_shard=5)
     assert content(place) == content(whole)

@@ -96,7 +96,7 @@ def history(folder: Path) -> list[dict[str, float]]:
 
 def test_two_processes_share_out_and_sum():
     for ended in forked_by(2, shares):
-        assert ended.status == 0, ended.said
+        assert ended.status == 0, ended.messages
 
 
 @pytest.mark.nightly
@@ -110,7 +110,7 @@ def test_two_processes_train_every_stage_as_one_does(tiny_model, zorvex_collecti
         distill_again(tiny_model, zorvex_collection, two, one)
 
     for ended in (forked(lambda: three_stages(tiny_model, zorvex_collection, one)), *forked_by(2, together)):
-        assert ended.status == 0, ended.said
+        assert ended.status == 0, ended.messages
     for stage in STAGES:
         one, two = history(tmp_path / "one" / stage), history(tmp_path / "two" / stage)
         assert len(one) == len(two) == 6

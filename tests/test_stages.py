@@ -17,7 +17,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.objectives import meanings
 from sparse_adapt.objectives.anchor import SparseBackground, anchor
 from sparse_adapt.objectives.matching import StepReading, penalty, sparsity
-from sparse_adapt.objectives.meanings import AnsweredQuery, Sources, asked
+from sparse_adapt.objectives.meanings import AnsweredQuery, Sources, queries_about
 from sparse_adapt.objectives.targets import Targets
 from sparse_adapt.objectives.texts import GENERAL, Remembered, Texts, general_passages, some_passages
 from sparse_adapt.objectives.token_scales import LearntScales
@@ -139,13 +139,13 @@ ASKED = [
 
 
 def test_a_query_is_about_what_its_answers_say(encoder):
-    found = asked(encoder, [*ASKED, AnsweredQuery("is zorvex a valve", [])])
+    found = queries_about(encoder, [*ASKED, AnsweredQuery("is zorvex a valve", [])])
     said = ["zorvex" in DOCUMENTS[name].casefold() for name in "ba"]
     assert found.about.ravel().tolist() == [*said, True]
     assert found.token_ids == encoder.tokenize(
         ["how to open a tap", "what stops the pump", "is zorvex a valve"]
     )
-    assert asked(encoder, []).about.shape == (0, 1)
+    assert queries_about(encoder, []).about.shape == (0, 1)
 
 
 def test_queries_are_sources_of_synthetic_texts_and_not_read(encoder):
@@ -155,7 +155,7 @@ def test_queries_are_sources_of_synthetic_texts_and_not_read(encoder):
     stage = dictionary(encoder, [entry], [DOCUMENTS["b"]], settings, ASKED)
     assert len(stage.texts) == len(without.texts) == 3
     assert len(stage.meanings.about) == 3 + len(ASKED)
-    assert np.array_equal(stage.meanings.about[3:], asked(encoder, ASKED).about)
+    assert np.array_equal(stage.meanings.about[3:], queries_about(encoder, ASKED).about)
 
 
 def test_definitions_are_sources_of_synthetic_texts_while_distilling(encoder):
@@ -212,7 +212,7 @@ def test_where_every_weight_learns_all_texts_are_held(encoder):
         encoder.output_bias[: encoder.old_size] = -100.0  # nothing is left of any text
         found = float(stage.terms(encoder, batch)["anchor"])
         before = stage.before.weights([2, 2])
-        logits = encoder([stage.texts.ids[2]] * 2, stage.texts.asked_beside(before, 0)).maximum
+        logits = encoder([stage.texts.ids[2]] * 2, stage.texts.unclipped_beside(before, 0)).maximum
         values = losses.unclipped(logits, before, activate)
         assert values.min() < -50.0  # far from coming back
         lost = float(losses.drift(values, before, stage.texts.comparable([2, 2])))

@@ -125,7 +125,7 @@ def test_files_that_outgrow_their_limit_are_one_line(files, size):
     """The first limit stops config.json, the second model.safetensors."""
     ended = forked(lambda: save_within(files / "model", files / "out", size))
     assert ended.status == 1
-    assert "the disk is full" in ended.said.splitlines()[-1], ended.said
+    assert "the disk is full" in ended.messages.splitlines()[-1], ended.messages
     assert not (files / "out").exists()
     assert not (files / "out.partial").exists()
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from office import workbook
 
 from sparse_adapt.cli import main
-from sparse_adapt.collection.given import Corpus, definitions_of
+from sparse_adapt.collection.arguments import Corpus, definitions_of
 from sparse_adapt.collection.glossary import Definition, read_dictionary
 from sparse_adapt.collection.readers import Document, Query, read_documents, read_queries
 from sparse_adapt.collection.sheets import delimiter_of

@@ -469,7 +469,7 @@ def test_a_killed_process_leaves_no_trace_in_the_result(tiny_model, tmp_path):
     place.mkdir()
     for step, saving in ((3, False), (5, False), (99, True)):
         ended = forked(partial(train_dying, tiny_model, place, step, saving))
-        assert ended.status == -signal.SIGKILL, ended.said
+        assert ended.status == -signal.SIGKILL, ended.messages
         assert (place / STATE_FILE).is_file()
     encoder = extended(tiny_model)
     assert train(encoder, Pull(encoder, settings(train="all")), place) == history

@@ -47,7 +47,7 @@ def test_what_becomes_of_each_entry(found):
         ("phrase", 0, "", "it is only stop words or signs"),
         ("reference", 0, "", ""),
     ]
-    assert [use.asked for use in found] == [True, True, True, True, False, False, False]
+    assert [use.makes_queries for use in found] == [True, True, True, True, False, False, False]
 
 
 def test_a_word_of_one_document_gets_no_token(keys):

@@ -10,7 +10,7 @@
 | `searching`, `exporting` | `search`, `export` |
 | `progress` | when bars are shown |
 
-Each takes paths and things in memory alike (`collection.given`), raises the project's own errors, never ends the
+Each takes paths and things in memory alike (`collection.arguments`), raises the project's own errors, never ends the
 process, and shows bars where a terminal or a notebook is (`progress=` says otherwise). Results show themselves
 (`report.results`).
 """

@@ -32,8 +32,8 @@ from sparse_adapt.report.tables import Row
 from sparse_adapt.stages.table import OF_ADAPT
 
 if TYPE_CHECKING:
-    from sparse_adapt.api.models import Model, ModelGiven
-    from sparse_adapt.collection.given import QueriesGiven
+    from sparse_adapt.api.models import Model, ModelLike
+    from sparse_adapt.collection.arguments import QueriesLike
     from sparse_adapt.pipeline.estimate import Expected
     from sparse_adapt.terms.mining import Term
 
@@ -60,10 +60,10 @@ class AdaptBars(Bars):
 
     def expect(self, rows: "Sequence[Expected]") -> None:
         """How long it may take."""
-        self.say("expected time, from a short trial on this machine:")
-        from sparse_adapt.pipeline.estimate import told
+        from sparse_adapt.pipeline.estimate import describe
 
-        for each in told(rows):
+        self.say("expected time, from a short trial on this machine:")
+        for each in describe(rows):
             self.say(each)
 
 
@@ -154,12 +154,12 @@ def adapt(
     out: Annotated[str | Path | None, out_option("Run folder; by default runs/CORPUS.", "DIR")] = None,
     *,
     model: Annotated[
-        "ModelGiven | None", Option(MODEL_HELP, metavar="MODEL", check=a_model, shown="splade-tiny")
+        "ModelLike | None", Option(MODEL_HELP, metavar="MODEL", check=a_model, shown="splade-tiny")
     ] = None,
     glossary: Glossary = None,
     columns: Columns = (),
     queries: Annotated[
-        "QueriesGiven | None",
+        "QueriesLike | None",
         Option(
             "Queries of your users, to learn from beside synthetic ones.", metavar="FILE", check=some_queries
         ),
@@ -228,7 +228,7 @@ def adapt(
     seed = settings.pop("seed", None)
     chosen = chosen_settings(before, {"stages": stages, **settings}, seed)
     from sparse_adapt.api.inputs import InputFolder
-    from sparse_adapt.collection.given import Corpus, chooses_definitions, definitions_of
+    from sparse_adapt.collection.arguments import Corpus, chooses_definitions, definitions_of
     from sparse_adapt.files.place import Place
     from sparse_adapt.pipeline.adapt import Stopped
     from sparse_adapt.pipeline.adapt import adapt as carry_out

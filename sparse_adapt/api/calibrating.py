@@ -18,7 +18,7 @@ from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Row, Table
 
 if TYPE_CHECKING:
-    from sparse_adapt.collection.given import QueriesGiven
+    from sparse_adapt.collection.arguments import QueriesLike
     from sparse_adapt.pipeline.before_after import BeforeAfter
     from sparse_adapt.retrieve.evaluate import Collection
 
@@ -87,7 +87,7 @@ def calibrate(
     ] = None,
     corpus: LatestCorpus = None,
     queries: Annotated[
-        "QueriesGiven | None",
+        "QueriesLike | None",
         Option(
             "Queries of your users: how many of them activate a new term, before and after.",
             metavar="FILE",
@@ -123,7 +123,7 @@ def calibrate(
     place = Place(Path(out), overwrite, reads=[str(model)])
     check_output(place)
     from sparse_adapt.api.models import load_sparse
-    from sparse_adapt.collection.given import Corpus, queries_of
+    from sparse_adapt.collection.arguments import Corpus, queries_of
     from sparse_adapt.pipeline.before_after import Scales
     from sparse_adapt.pipeline.calibrate import (
         amounts_for,

@@ -14,7 +14,7 @@ from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Row
 
 if TYPE_CHECKING:
-    from sparse_adapt.collection.columns import ColumnsGiven
+    from sparse_adapt.collection.columns import ColumnsLike
     from sparse_adapt.collection.readers import Judgements
 
 
@@ -25,7 +25,7 @@ class Checked(CommandResult):
     corpus: str
     counts: dict[str, int]
     remarks: list[str]
-    columns: "ColumnsGiven" = ()
+    columns: "ColumnsLike" = ()
 
     @property
     def headline(self) -> str:
@@ -59,6 +59,7 @@ def check(corpus: CorpusNamed, *, columns: Columns = ()) -> Checked:
     Every file of a known name in the corpus's folder or beside its file is read, judgements of every split too. Raises
     InputError for the first line that is wrong.
     """
+    from sparse_adapt.collection.arguments import Corpus
     from sparse_adapt.collection.examples import (
         CANDIDATE_FILES,
         PAIR_FILES,
@@ -66,7 +67,6 @@ def check(corpus: CorpusNamed, *, columns: Columns = ()) -> Checked:
         read_pairs,
         read_triplets,
     )
-    from sparse_adapt.collection.given import Corpus
     from sparse_adapt.collection.glossary import DICTIONARY_FILES, read_dictionary
     from sparse_adapt.collection.readers import QUERY_FILES, read_judgements, read_queries
     from sparse_adapt.terms.mining import read_terms

@@ -35,8 +35,8 @@ from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Row
 
 if TYPE_CHECKING:
-    from sparse_adapt.api.models import ModelGiven
-    from sparse_adapt.collection.given import DocumentsGiven, JudgementsGiven
+    from sparse_adapt.api.models import ModelLike
+    from sparse_adapt.collection.arguments import DocumentsLike, JudgementsLike
     from sparse_adapt.engines.formats import EngineRow
     from sparse_adapt.engines.manifest import ExportManifest
     from sparse_adapt.engines.parity import Parity
@@ -106,9 +106,9 @@ def export(
         str,
         Option(f"The engine: {', '.join(row.name for row in ENGINES)}.", metavar="FORMAT", place=True),
     ],
-    model: Annotated["ModelGiven | None", model_option(f"{MODEL_HELP} Vectors alone need none.")],
+    model: Annotated["ModelLike | None", model_option(f"{MODEL_HELP} Vectors alone need none.")],
     corpus: Annotated[
-        "DocumentsGiven | None", Option(CORPUS_HELP, metavar="CORPUS", check=a_corpus_or_vectors)
+        "DocumentsLike | None", Option(CORPUS_HELP, metavar="CORPUS", check=a_corpus_or_vectors)
     ],
     out: Out,
     *,
@@ -120,7 +120,7 @@ def export(
         Option("Largest whole number of a weight, to which larger ones are cut: 255 fits into 8 bits."),
     ] = None,
     texts: Annotated[
-        "bool | DocumentsGiven",
+        "bool | DocumentsLike",
         Option("Write titles and texts too (OpenSearch, Elasticsearch).", "--text"),
     ] = False,
     device: Device = "auto",
@@ -162,7 +162,7 @@ def export(
     where = Place(place, overwrite, resume)
     check_output(where)
     from sparse_adapt.api.models import load_sparse
-    from sparse_adapt.collection.given import Corpus, queries_of
+    from sparse_adapt.collection.arguments import Corpus, queries_of
     from sparse_adapt.engines.layout import ExportSource
     from sparse_adapt.engines.writing import export_corpus, write_export
     from sparse_adapt.retrieve.vectors.shards import encode_queries
@@ -197,10 +197,10 @@ def export(
 
 def _documents(
     row: "EngineRow",
-    corpus: "DocumentsGiven | None",
+    corpus: "DocumentsLike | None",
     vectors: str | Path | None,
-    texts: "bool | DocumentsGiven",
-) -> "tuple[DocumentsGiven | None, bool | DocumentsGiven]":
+    texts: "bool | DocumentsLike",
+) -> "tuple[DocumentsLike | None, bool | DocumentsLike]":
     """What is exported, and the documents whose texts stand beside it. Raises ConfigError for both or none."""
     if row.holds == "encoder":
         if corpus is not None or vectors is not None:
@@ -238,7 +238,7 @@ def _quantisation(scale: float | None, largest: int | None) -> "Quantisation | N
     )
 
 
-def _ready(encoder: "SparseEncoder | None", name: str, corpus: "DocumentsGiven | None") -> "EncodedVectors":
+def _ready(encoder: "SparseEncoder | None", name: str, corpus: "DocumentsLike | None") -> "EncodedVectors":
     """Vectors that were encoded before, or none of them and who would have made them."""
     from sparse_adapt.retrieve.vectors.folder import Vectors as EncodedVectors
     from sparse_adapt.retrieve.vectors.manifest import stamp_of_model, token_names
@@ -307,7 +307,7 @@ def check_export(
     corpus: SomeCorpus = None,
     vectors: Vectors = None,
     qrels: Annotated[
-        "JudgementsGiven | None",
+        "JudgementsLike | None",
         Option("Judgements: a BEIR folder, TSV or TREC qrels.", metavar="FILE", check=a_file_or_folder),
     ] = None,
     split: Split = "test",
@@ -324,7 +324,7 @@ def check_export(
     if (corpus is None) == (vectors is None):
         raise ConfigError(ONE_SOURCE)
     from sparse_adapt.api.models import load_sparse
-    from sparse_adapt.collection.given import judgements_of, queries_of
+    from sparse_adapt.collection.arguments import judgements_of, queries_of
     from sparse_adapt.engines.manifest import read_export_manifest
     from sparse_adapt.engines.parity import check_engine
     from sparse_adapt.retrieve.vectors.folder import join_blocks
@@ -361,10 +361,10 @@ def check_export(
 
 
 def _encoded(
-    encoder: "SparseEncoder", name: str, corpus: "DocumentsGiven", progress: bool | None
+    encoder: "SparseEncoder", name: str, corpus: "DocumentsLike", progress: bool | None
 ) -> "EncodedVectors":
     """The vectors of a corpus, all of which were encoded."""
-    from sparse_adapt.collection.given import Corpus
+    from sparse_adapt.collection.arguments import Corpus
     from sparse_adapt.retrieve.vectors.shards import encode_vectors
 
     source = Corpus.of(corpus)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sparse_adapt.files.place import free as free
 
 if TYPE_CHECKING:
-    from sparse_adapt.collection.columns import ColumnsGiven
+    from sparse_adapt.collection.columns import ColumnsLike
     from sparse_adapt.stages.inputs import Input
 
 FLAGS = {"dictionary": "--glossary", "before": "--baseline"}  # of inputs, where it isn't the input's key
@@ -27,7 +27,7 @@ def line(*words: object) -> str:
     return shlex.join(["sparse-adapt", *map(str, words)])
 
 
-def column_words(columns: "ColumnsGiven") -> list[str]:
+def column_words(columns: "ColumnsLike") -> list[str]:
     """The option that chooses columns once more."""
     pairs = (
         [f"{field}={column}" for field, column in columns.items()]

@@ -70,7 +70,7 @@ def encode(
     place = Place(Path(out), overwrite, resume)
     check_output(place)
     from sparse_adapt.api.models import load_sparse
-    from sparse_adapt.collection.given import Corpus
+    from sparse_adapt.collection.arguments import Corpus
     from sparse_adapt.collection.readers import documents_at
     from sparse_adapt.model.reading import Reading
     from sparse_adapt.retrieve.vectors.cluster import connected, on_cluster

@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sparse_adapt.api.models import Model, ModelGiven
+from sparse_adapt.api.models import Model, ModelLike
+from sparse_adapt.collection.arguments import Corpus, definitions_of, items_of, queries_of
 from sparse_adapt.collection.examples import (
     Candidates,
     Pair,
@@ -18,7 +19,6 @@ from sparse_adapt.collection.examples import (
     write_pairs,
     write_triplets,
 )
-from sparse_adapt.collection.given import Corpus, definitions_of, items_of, queries_of
 from sparse_adapt.collection.glossary import write_dictionary
 from sparse_adapt.collection.lines import write_objects
 from sparse_adapt.collection.readers import write_documents, write_queries
@@ -29,7 +29,7 @@ from sparse_adapt.files.place import Place
 from sparse_adapt.files.steps import made_from_same, of_path, stamp
 from sparse_adapt.terms.mining import terms_of, write_terms
 
-Given = str | Path | Iterable[Any] | Mapping[Any, Any]
+InputLike = str | Path | Iterable[Any] | Mapping[Any, Any]
 
 RECORDS: Mapping[str, tuple[type, Callable[..., object]]] = {
     "candidates": (Candidates, write_candidates),
@@ -55,7 +55,7 @@ class InputFolder:
             check_free(replace(result, resumable=False))
         self.folder, self.resume = result.folder.with_name(f"{result.folder.name}-inputs"), result.resume
 
-    def place(self, key: str, source: Given | Corpus) -> str:
+    def place(self, key: str, source: InputLike | Corpus) -> str:
         """Where something given can be read: its own path, or a file written here.
 
         Raises ConfigError where a run that is to go on was begun with other things in memory.
@@ -76,7 +76,7 @@ class InputFolder:
             new.unlink(missing_ok=True)
         return str(path)
 
-    def model(self, source: ModelGiven) -> str:
+    def model(self, source: ModelLike) -> str:
         """Where a model can be read: its own folder or name; one that was extended since is saved here."""
         if not isinstance(source, Model):
             return str(source)

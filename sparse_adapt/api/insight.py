@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from diagnostics.health import Health
     from diagnostics.matches import QueryReport
     from diagnostics.token_report import TokenReport
-    from sparse_adapt.api.models import ModelGiven
-    from sparse_adapt.collection.given import DocumentsGiven
+    from sparse_adapt.api.models import ModelLike
+    from sparse_adapt.collection.arguments import DocumentsLike
     from sparse_adapt.collection.readers import Query
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.report.sections import Section
@@ -76,9 +76,9 @@ def explain(
 
 
 def explain_each(
-    model: "ModelGiven",
+    model: "ModelLike",
     queries: "Sequence[Query]",
-    corpus: "DocumentsGiven",
+    corpus: "DocumentsLike",
     *,
     top: int = 5,
     expansions: int = 20,
@@ -89,7 +89,7 @@ def explain_each(
     """What `explain` says of each of many queries, under its id, with the documents encoded once."""
     from diagnostics.matches import explain as take_apart
     from sparse_adapt.api.models import load_sparse
-    from sparse_adapt.collection.given import Corpus
+    from sparse_adapt.collection.arguments import Corpus
 
     for query in queries:
         if not query.text.strip():
@@ -127,7 +127,7 @@ def diagnose(
     """
     from diagnostics.token import diagnose as report_on
     from sparse_adapt.api.models import load_sparse
-    from sparse_adapt.collection.given import Corpus
+    from sparse_adapt.collection.arguments import Corpus
 
     source = Corpus.of(corpus)
     documents = list(source.read())
@@ -172,7 +172,7 @@ def diagnose_model(
     """
     from diagnostics.health import measure_health
     from sparse_adapt.api.models import load_sparse
-    from sparse_adapt.collection.given import Corpus
+    from sparse_adapt.collection.arguments import Corpus
     from sparse_adapt.synthetic.background import head_of
 
     documents = list(Corpus.of(corpus).read())
@@ -224,7 +224,7 @@ class Inspection(CommandResult):
     """What was found of a model on a corpus, and which both are; `words` is what was asked about, empty for all."""
 
     subject: Subject
-    found: Sequence[Result]
+    results: Sequence[Result]
     words: str = ""
     steps: Sequence[str] = ()
     lead: str = ""
@@ -236,7 +236,7 @@ class Inspection(CommandResult):
 
     def to_dict(self) -> dict[str, Any]:
         """The model, the corpus and what was found."""
-        results = [each.to_dict() for each in self.found]
+        results = [each.to_dict() for each in self.results]
         return {
             "model": self.subject.model,
             "collection": self.subject.corpus,
@@ -245,15 +245,15 @@ class Inspection(CommandResult):
 
     def rows(self) -> Sequence[Row]:
         """The rows of all that was found."""
-        return [row for each in self.found for row in each.rows()]
+        return [row for each in self.results for row in each.rows()]
 
     def sections(self) -> "Sequence[Section]":
         """What was found, one below the other."""
-        return [section for each in self.found for section in each.sections()]
+        return [section for each in self.results for section in each.sections()]
 
     def after(self) -> After:
         """Which model and corpus it is, and what goes on from here."""
-        number = "" if self.words else f", {len(self.found):,} queries"
+        number = "" if self.words else f", {len(self.results):,} queries"
         steps = self.steps if self.subject.adapted else [line("demo")]
         return After(notes=[f"{self.headline}{number}"], next_steps=steps, title=self.words, lead=self.lead)
 
@@ -272,7 +272,7 @@ def diagnose_either(
         Option("Look at this document.", metavar="ID", shown="the one that says the term most"),
     ] = None,
     baseline: Annotated[
-        "ModelGiven | None", model_option(f"Without TERM: the model to compare with. {MODEL_HELP}")
+        "ModelLike | None", model_option(f"Without TERM: the model to compare with. {MODEL_HELP}")
     ] = None,
     html: Html = None,
     device: OnCpu = "cpu",
@@ -340,7 +340,7 @@ def look_for(
     return Inspection(subject, reports, query or "", steps, lead)
 
 
-def _subject(model: "ModelGiven | None", corpus: "DocumentsGiven | None") -> Subject:
+def _subject(model: "ModelLike | None", corpus: "DocumentsLike | None") -> Subject:
     return subject_of(None if model is None else str(model), None if corpus is None else str(corpus))
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from sparse_adapt.collection.given import Corpus, JudgementsGiven, QueriesGiven
+    from sparse_adapt.collection.arguments import Corpus, JudgementsLike, QueriesLike
     from sparse_adapt.model.kinds import EitherEncoder
     from sparse_adapt.retrieve.evaluate import Collection as JudgedCollection
 
@@ -40,7 +40,7 @@ class Evaluation(CommandResult):
     title: str
     figures: Mapping[str, Any]
     texts: Mapping[str, str] = field(default_factory=dict)  # of the queries, by their ids
-    asked: Mapping[str, str] = field(
+    request: Mapping[str, str] = field(
         default_factory=dict
     )  # model, collection, split, and the baseline if there is one
 
@@ -160,8 +160,8 @@ class Evaluation(CommandResult):
 
     def after(self) -> After:
         """The base model to compare with, or a query whose ranking may be looked into; what a page is called."""
-        model, collection, split = (self.asked[key] for key in ("model", "collection", "split"))
-        if "baseline" not in self.asked and model != BASE:
+        model, collection, split = (self.request[key] for key in ("model", "collection", "split"))
+        if "baseline" not in self.request and model != BASE:
             parts = [] if split == "test" else ["--split", split]
             named = ["--model", model, "--collection", collection, *parts, "--baseline", BASE]
             steps = [line("evaluate", *named)]
@@ -170,7 +170,7 @@ class Evaluation(CommandResult):
             steps = (
                 [] if query is None else [line("explain", query, "--model", model, "--corpus", collection)]
             )
-        beside = f" beside {last_name(self.asked['baseline'])}" if "baseline" in self.asked else ""
+        beside = f" beside {last_name(self.request['baseline'])}" if "baseline" in self.request else ""
         title = f"{last_name(model)}{beside} on {last_name(collection)}"
         return After(next_steps=steps, title=title, lead=f"The judged queries of the split {split}.")
 
@@ -180,8 +180,8 @@ def evaluate(
     model: Model,
     collection: Collection,
     *,
-    queries: "QueriesGiven | None" = None,
-    judgements: "JudgementsGiven | None" = None,
+    queries: "QueriesLike | None" = None,
+    judgements: "JudgementsLike | None" = None,
     baseline: Baseline = None,
     general: General = None,
     split: Split = "test",
@@ -209,7 +209,7 @@ def evaluate(
     if isinstance(collection, str) and judgements is None:
         check_split(collection, split)
     from sparse_adapt.api.models import load
-    from sparse_adapt.collection.given import Corpus
+    from sparse_adapt.collection.arguments import Corpus
     from sparse_adapt.selection.evidence import GENERAL
     from sparse_adapt.selection.questions import PACKAGED, general_collection, say_cautions
 
@@ -281,10 +281,10 @@ def _in_words(row: Row, reached: float) -> Prose:
 
 
 def _collection(
-    source: "Corpus", queries: "QueriesGiven | None", judgements: "JudgementsGiven | None", split: str
+    source: "Corpus", queries: "QueriesLike | None", judgements: "JudgementsLike | None", split: str
 ) -> "JudgedCollection":
     """Documents, queries and judgements: what isn't given lies in the collection's own folder."""
-    from sparse_adapt.collection.given import judgements_of, queries_of
+    from sparse_adapt.collection.arguments import judgements_of, queries_of
     from sparse_adapt.retrieve.evaluate import measurable
 
     for name, value in (("queries", queries), ("judgements", judgements)):

@@ -25,7 +25,7 @@ from sparse_adapt.report.progress import Progress, progress_bars
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.card import making_of, with_record, write_card
 from sparse_adapt.stages.record import new_record, read_stage_record, write_record
-from sparse_adapt.terms.mining import TermsGiven, terms_of
+from sparse_adapt.terms.mining import TermsLike, terms_of
 from sparse_adapt.training.loop import HISTORY_FILE, read_history
 
 
@@ -132,7 +132,7 @@ class Model:
     # -- what it becomes ----------------------------------------------------------------------
 
     @declared
-    def extend(self, terms: "TermsGiven") -> Extension:
+    def extend(self, terms: "TermsLike") -> Extension:
         """Give each term a token, an input row, a head row and a bias of its own. The model changes in place.
 
         terms: a list of words, a dictionary from categories to lists, or the path of a `terms.json`. A new row begins
@@ -175,13 +175,13 @@ class Model:
         return place
 
 
-ModelGiven = str | Path | Model
+ModelLike = str | Path | Model
 READS = READING_OPTIONS.named
 
 
 @declared
 def load(
-    source: "ModelGiven",
+    source: "ModelLike",
     device: str = "auto",
     *,
     max_tokens: Annotated[int | None, READS["max_tokens"]] = None,
@@ -210,7 +210,7 @@ def load(
 
 
 def load_sparse(
-    source: ModelGiven, device: str = "auto", **reading: int | None
+    source: ModelLike, device: str = "auto", **reading: int | None
 ) -> tuple[Model, SparseEncoder]:
     """The model and its encoder, where only a SPLADE model will do. Raises ModelError for a dense one."""
     model = load(source, device, **reading)

@@ -51,10 +51,10 @@ from sparse_adapt.files.writing import reason_of
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from sparse_adapt.api.inputs import Given
-    from sparse_adapt.api.models import ModelGiven
-    from sparse_adapt.collection.columns import ColumnsGiven
-    from sparse_adapt.collection.given import DefinitionsGiven, DocumentsGiven, QueriesGiven
+    from sparse_adapt.api.inputs import InputLike
+    from sparse_adapt.api.models import ModelLike
+    from sparse_adapt.collection.arguments import DefinitionsLike, DocumentsLike, QueriesLike
+    from sparse_adapt.collection.columns import ColumnsLike
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -65,13 +65,13 @@ KINDS: Mapping[type, tuple[Any, str]] = {
     str: (str, "a string"),
     Path: (str | Path, "a path"),
 }  # of values: what Python takes, and its name
-GIVEN: Mapping[str, tuple[str, str]] = {
-    "ModelGiven": ("sparse_adapt.api.models", "a path, a name or a Model"),
-    "Given": ("sparse_adapt.api.inputs", "a path, or records in a list"),
-    "TermsGiven": ("sparse_adapt.terms.mining", "a path, or words in a list or by category"),
+ACCEPTED: Mapping[str, tuple[str, str]] = {
+    "ModelLike": ("sparse_adapt.api.models", "a path, a name or a Model"),
+    "InputLike": ("sparse_adapt.api.inputs", "a path, or records in a list"),
+    "TermsLike": ("sparse_adapt.terms.mining", "a path, or words in a list or by category"),
     **{
-        f"{kind}Given": (
-            "sparse_adapt.collection.given",
+        f"{kind}InputLike": (
+            "sparse_adapt.collection.arguments",
             f"a path, or {kind.lower()} in a list or a dictionary",
         )
         for kind in ("Documents", "Queries", "Judgements", "Definitions", "Columns")
@@ -139,7 +139,7 @@ class SettingsOf:
 class Declared(NamedTuple):
     """A parameter of a function: the type of a value, whether that is closed, and what is known of it.
 
-    `closed`: whether values of other types are refused. `given`: the types in quotes, for which a name stands as well.
+    `closed`: whether values of other types are refused. `accepted`: types in quotes, for which a name stands.
     """
 
     name: str
@@ -149,7 +149,7 @@ class Declared(NamedTuple):
     closed: bool = True
     optional: bool = False
     many: bool = False
-    given: tuple[str, ...] = ()
+    accepted: tuple[str, ...] = ()
 
     @property
     def flag(self) -> str:
@@ -172,7 +172,7 @@ class Declared(NamedTuple):
 
     def _check_one(self, value: object, called: str) -> None:
         option = self.option
-        kind, word = KINDS[self.kind] if self.closed else _kind_of(self.given, value)
+        kind, word = KINDS[self.kind] if self.closed else _kind_of(self.accepted, value)
         if not isinstance(value, kind) or (isinstance(value, bool) and self.kind is not bool):
             raise ConfigError(f"{called} should be {word} (found: {reprlib.repr(value)})")
         if isinstance(value, str | Path) and not _is_writable(str(value)):
@@ -250,7 +250,7 @@ def _unasked(function: Callable[..., object]) -> dict[str, Declared]:
         kind = ForwardRef(kind) if isinstance(kind, str) else kind
         option = _declared(each.name, kind, Option(""), each.default)
         is_one = each.kind is not Parameter.VAR_KEYWORD and not option.many
-        if is_one and (option.given or (option.closed and option.kind in KINDS)):
+        if is_one and (option.accepted or (option.closed and option.kind in KINDS)):
             options[each.name] = option
     return options
 
@@ -259,9 +259,11 @@ def _kind_of(names: Sequence[str], value: object) -> tuple[Any, str]:
     """The types that some names stand for, and what to call them. Nothing heavy loads for a path or a name."""
     if isinstance(value, str | Path):
         return (str, Path), ""
-    aliases = [resolve_name(f"{GIVEN[name][0] if name in GIVEN else 'builtins'}:{name}") for name in names]
+    aliases = [
+        resolve_name(f"{ACCEPTED[name][0] if name in ACCEPTED else 'builtins'}:{name}") for name in names
+    ]
     parts = [part for alias in aliases for part in get_args(alias) or (alias,)]
-    words = [GIVEN[name][1] for name in names if name in GIVEN]
+    words = [ACCEPTED[name][1] for name in names if name in ACCEPTED]
     return tuple(get_origin(part) or part for part in parts) or object, " or ".join(words)
 
 
@@ -281,7 +283,7 @@ def _declared(name: str, annotation: Any, option: Option, default: object) -> De
     if _quoted(parts):
         open_kind = bool if isinstance(default, bool) else str
         names = [part.strip() for each in _quoted(parts) for part in each.__forward_arg__.split("|")]
-        like = tuple(each for each in names if each in GIVEN or each == "bool")
+        like = tuple(each for each in names if each in ACCEPTED or each == "bool")
         return Declared(name, open_kind, option, default, False, optional, option.many, like)
     many = next((get_args(each)[0] for each in kinds if get_origin(each) in (list, Sequence, tuple)), None)
     if many is not None:
@@ -330,28 +332,28 @@ QUERIES = Option("Queries: a BEIR folder, JSONL, TSV or TREC topics.", metavar="
 CORPUS_PLACE = Option(f"{CORPUS_HELP} Also as --corpus.", metavar="CORPUS", place=True, check=a_corpus)
 MODEL_PLACE = Option(f"{MODEL_HELP} Also as --model.", metavar="MODEL", place=True, check=a_model)
 
-Model = Annotated["ModelGiven", model_option()]
-ModelAtPlace = Annotated["ModelGiven", MODEL_PLACE]
-SomeModel = Annotated["ModelGiven | None", model_option()]
-LatestModel = Annotated["ModelGiven | None", model_option(f"{MODEL_HELP} By default that of the latest run.")]
-Baseline = Annotated["ModelGiven | None", BASELINE]
-Documents = Annotated["DocumentsGiven", corpus_option()]
-CorpusAtPlace = Annotated["DocumentsGiven", CORPUS_PLACE]
+Model = Annotated["ModelLike", model_option()]
+ModelAtPlace = Annotated["ModelLike", MODEL_PLACE]
+SomeModel = Annotated["ModelLike | None", model_option()]
+LatestModel = Annotated["ModelLike | None", model_option(f"{MODEL_HELP} By default that of the latest run.")]
+Baseline = Annotated["ModelLike | None", BASELINE]
+Documents = Annotated["DocumentsLike", corpus_option()]
+CorpusAtPlace = Annotated["DocumentsLike", CORPUS_PLACE]
 CorpusNamed = Annotated[str, CORPUS_PLACE]
-SomeCorpus = Annotated["DocumentsGiven | None", corpus_option()]
+SomeCorpus = Annotated["DocumentsLike | None", corpus_option()]
 LatestCorpus = Annotated[
-    "DocumentsGiven | None", corpus_option(f"{CORPUS_HELP} By default what the model is for.")
+    "DocumentsLike | None", corpus_option(f"{CORPUS_HELP} By default what the model is for.")
 ]
-Collection = Annotated["DocumentsGiven", Option(COLLECTION_HELP, metavar="DIR", check=a_corpus)]
+Collection = Annotated["DocumentsLike", Option(COLLECTION_HELP, metavar="DIR", check=a_corpus)]
 Vectors = Annotated[
     str | Path | None,
     Option("Vectors that `encode` wrote, instead of a corpus.", metavar="DIR", check=a_folder),
 ]
-Queries = Annotated["QueriesGiven", QUERIES]
-SomeQueries = Annotated["QueriesGiven | None", QUERIES]
+Queries = Annotated["QueriesLike", QUERIES]
+SomeQueries = Annotated["QueriesLike | None", QUERIES]
 Words = Annotated[str, Option("What to look for, in words.", metavar="QUERY", place=True, check=some_words)]
 Glossary = Annotated[
-    "DefinitionsGiven | None",
+    "DefinitionsLike | None",
     Option(
         "Terms and their definitions: dictionary.jsonl, a table, TBX, SKOS or OBO; phrases, acronyms and references as "
         "they are. Words that the model lacks get a token, and it learns what they mean.",
@@ -360,7 +362,7 @@ Glossary = Annotated[
     ),
 ]
 Columns = Annotated[
-    "ColumnsGiven",
+    "ColumnsLike",
     Option(
         "Columns of a table as FIELD=COLUMN, with commas between them: of documents id, title and text, of a glossary "
         "term, definition, expansion and examples. COLUMN is a heading, or a number in a table without headings. "
@@ -372,7 +374,7 @@ Columns = Annotated[
     ),
 ]
 CandidatesGiven = Annotated[
-    "Given | None",
+    "InputLike | None",
     Option(
         "Queries with scored documents (candidates.jsonl), to learn from instead of synthetic ones.",
         metavar="FILE",

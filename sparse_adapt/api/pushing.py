@@ -15,7 +15,7 @@ from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Row
 
 if TYPE_CHECKING:
-    from sparse_adapt.api.models import ModelGiven
+    from sparse_adapt.api.models import ModelLike
 
 PACKS = "packs/"  # of a model: they name its base on this machine, and are pushed each by itself
 
@@ -59,7 +59,7 @@ class Pushed(CommandResult):
 @declared
 def push(
     source: Annotated[
-        "ModelGiven",
+        "ModelLike",
         Option(
             "A model folder, or the file of a term pack.",
             metavar="MODEL_OR_FILE",

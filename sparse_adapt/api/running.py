@@ -37,7 +37,7 @@ from sparse_adapt.report.sections import Picture, Section, untitled
 from sparse_adapt.report.tables import Column, Row, Table
 
 if TYPE_CHECKING:
-    from sparse_adapt.api.models import ModelGiven
+    from sparse_adapt.api.models import ModelLike
     from sparse_adapt.pipeline.plan import Plan
 
 TAKES = "about four minutes on an idle machine"
@@ -218,22 +218,22 @@ class Sensitivity(CommandResult):
     """What each value of a setting brings, and its change against the plan's own value, which comes first."""
 
     folder: Path
-    found: Mapping[str, Any]
+    record: Mapping[str, Any]
 
     @property
     def headline(self) -> str:
         """The setting and its values."""
-        return f"{self.found['setting']} = {', '.join(self.found['values'])}"
+        return f"{self.record['setting']} = {', '.join(self.record['values'])}"
 
     def to_dict(self) -> dict[str, Any]:
         """The setting, its values and the measures of each."""
-        return dict(self.found)
+        return dict(self.record)
 
     def rows(self) -> Sequence[Row]:
         """A row for each value and measure."""
         return [
             {"value": row["value"], "measure": name, "figure": figure, "change": row["change"].get(name)}
-            for row in self.found["rows"]
+            for row in self.record["rows"]
             for name, figure in row["measures"].items()
         ]
 
@@ -245,7 +245,7 @@ class Sensitivity(CommandResult):
 
     def _table(self, key: str, title: str, decimals: int, *, signed: bool = False) -> Table:
         """A row for each measure, a column for each value."""
-        rows = self.found["rows"]
+        rows = self.record["rows"]
         names = list(dict.fromkeys(name for row in rows for name in row[key]))
         columns = [
             Column(
@@ -260,19 +260,19 @@ class Sensitivity(CommandResult):
             {"measure": name, **{str(place): row[key].get(name) for place, row in enumerate(rows)}}
             for name in names
         ]
-        return Table(title, (Column("measure", self.found["setting"], "text"), *columns), cells)
+        return Table(title, (Column("measure", self.record["setting"], "text"), *columns), cells)
 
     def _lines(self) -> Picture:
         """The change of each measure over the values."""
         from sparse_adapt.report.charts import lines
 
-        order = [row["value"] for row in self.found["rows"]]
-        title = f"{CHANGES}, over the values of {self.found['setting']}"
+        order = [row["value"] for row in self.record["rows"]]
+        title = f"{CHANGES}, over the values of {self.record['setting']}"
         return lines(CHANGES, self.rows(), "value", "change", "measure", order=order, description=title)
 
     def after(self) -> After:
         """What was written."""
-        contents = f"a folder for each of {len(self.found['rows'])} values, and vary.json"
+        contents = f"a folder for each of {len(self.record['rows'])} values, and vary.json"
         return After(wrote=[(self.folder, contents)], title=self.headline)
 
 
@@ -321,7 +321,7 @@ def explore(
         ),
     ] = None,
     *,
-    baseline: Annotated["ModelGiven | None", model_option(f"The model beside it. {MODEL_HELP}")] = None,
+    baseline: Annotated["ModelLike | None", model_option(f"The model beside it. {MODEL_HELP}")] = None,
     corpus: LatestCorpus = None,
     port: Annotated[int, Option("Where to listen; 0 takes any that is free.", ge=0, le=65_535)] = 8765,
     saves: Annotated[str | Path, Option("The folder in which the slider saves models.", metavar="DIR")] = ".",

@@ -20,8 +20,8 @@ from sparse_adapt.report.tables import Column, Row, Table
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-    from sparse_adapt.api.models import ModelGiven
-    from sparse_adapt.collection.given import DocumentsGiven, QueriesGiven
+    from sparse_adapt.api.models import ModelLike
+    from sparse_adapt.collection.arguments import DocumentsLike, QueriesLike
     from sparse_adapt.collection.readers import Query, Run
     from sparse_adapt.model.sparse import SparseEncoder
 
@@ -160,7 +160,7 @@ Rankings = list[list[tuple[str, float, int | None]]]
 def search(
     model: LatestModel,
     corpus: Annotated[
-        "DocumentsGiven | None",
+        "DocumentsLike | None",
         Option(
             "Search a corpus. Beside --index or --vectors: the corpus whose titles and texts are shown.",
             metavar="CORPUS",
@@ -168,12 +168,12 @@ def search(
         ),
     ],
     query: Annotated[
-        "QueriesGiven | None",
+        "QueriesLike | None",
         Option("What to look for, in words.", metavar="QUERY", place=True, check=some_words),
     ],
     *,
     queries: Annotated[
-        "QueriesGiven | None",
+        "QueriesLike | None",
         Option(
             "Search for many queries: a file, or a collection that has some.",
             metavar="FILE",
@@ -194,7 +194,7 @@ def search(
         str | Path | None,
         Option("Write a TREC run to FILE instead of showing documents.", metavar="FILE"),
     ] = None,
-    texts: "DocumentsGiven | None" = None,
+    texts: "DocumentsLike | None" = None,
     device: OnCpu = "auto",
     progress: bool | None = None,
     **reading: Reads,
@@ -236,12 +236,12 @@ def search(
 
 
 def _searched(
-    model: "ModelGiven | None",
-    corpus: "DocumentsGiven | None",
+    model: "ModelLike | None",
+    corpus: "DocumentsLike | None",
     index: str | Path | None,
     vectors: str | Path | None,
-    texts: "DocumentsGiven | None",
-) -> "tuple[ModelGiven, DocumentsGiven, DocumentsGiven | None, str | None]":
+    texts: "DocumentsLike | None",
+) -> "tuple[ModelLike, DocumentsLike, DocumentsLike | None, str | None]":
     """The model, what it searches, the documents that are shown, and the corpus that a query is explained by."""
     from sparse_adapt.stages.record import read_before
 
@@ -263,9 +263,9 @@ def _searched(
 
 def _ranked(
     queries: "Sequence[Query]",
-    model: "ModelGiven",
-    corpus: "DocumentsGiven",
-    texts: "DocumentsGiven | None",
+    model: "ModelLike",
+    corpus: "DocumentsLike",
+    texts: "DocumentsLike | None",
     top: int,
     device: str,
     progress: bool | None,
@@ -273,7 +273,7 @@ def _ranked(
 ) -> tuple[SearchResults, str]:
     """The documents of each query, and the model's name."""
     from sparse_adapt.api.models import load_sparse
-    from sparse_adapt.collection.given import Corpus
+    from sparse_adapt.collection.arguments import Corpus
 
     sparse_model, encoder = load_sparse(model, device, **reading)
     query_texts = [each.text for each in queries]
@@ -333,9 +333,9 @@ def _in_index(encoder: "SparseEncoder", query_texts: Sequence[str], folder: Path
     return [[(hit.document_id, hit.score, hit.impact) for hit in hits] for hits in rankings]
 
 
-def _queries(query: "QueriesGiven | None", queries: "QueriesGiven | None") -> "list[Query]":
+def _queries(query: "QueriesLike | None", queries: "QueriesLike | None") -> "list[Query]":
     """One query in words, or several."""
-    from sparse_adapt.collection.given import queries_of
+    from sparse_adapt.collection.arguments import queries_of
     from sparse_adapt.collection.readers import Query
 
     if isinstance(query, str):
@@ -345,8 +345,8 @@ def _queries(query: "QueriesGiven | None", queries: "QueriesGiven | None") -> "l
     return queries_of(source)
 
 
-def _found(queries: "Sequence[Query]", rankings: Rankings, texts: "DocumentsGiven | None") -> SearchResults:
-    from sparse_adapt.collection.given import Corpus
+def _found(queries: "Sequence[Query]", rankings: Rankings, texts: "DocumentsLike | None") -> SearchResults:
+    from sparse_adapt.collection.arguments import Corpus
     from sparse_adapt.collection.readers import Document
 
     wanted = {document_id for ranking in rankings for document_id, _, _ in ranking}

@@ -27,7 +27,7 @@ from sparse_adapt.report.tables import Column, Row, Table
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-    from sparse_adapt.collection.given import Corpus
+    from sparse_adapt.collection.arguments import Corpus
     from sparse_adapt.synthetic.written import Tally, WrittenDefinition
     from sparse_adapt.terms.mining import Term
 
@@ -62,7 +62,7 @@ class MinedTerms(CommandResult, Sequence["Term"]):
     terms: tuple["Term", ...]
     criterion: str = ""
     place: Path | None = None  # that they were written to
-    asked: tuple[str, ...] = ()  # the command that asks for them
+    command: tuple[str, ...] = ()  # the command that asks for them
     defined: Defined | None = None
 
     def __len__(self) -> int:
@@ -135,9 +135,9 @@ class MinedTerms(CommandResult, Sequence["Term"]):
         """What to do with the list: write it, or give each of its words a token; to read what defines them first."""
         if self.defined is not None:
             return self._after_defining(self.defined)
-        model = self.asked[self.asked.index("--model") + 1] if self.asked else "splade-tiny"
+        model = self.command[self.command.index("--model") + 1] if self.command else "splade-tiny"
         if self.place is None:
-            return After(next_steps=[line(*self.asked, "-o", free("terms.json"))] if self.asked else [])
+            return After(next_steps=[line(*self.command, "-o", free("terms.json"))] if self.command else [])
         extend = line("extend", "--model", model, "--terms", self.place, "-o", free("extended"))
         wrote = (self.place, f"{len(self):,} terms; read it, and delete what isn't one")
         return After(wrote=[wrote], next_steps=[extend])
@@ -148,7 +148,7 @@ class MinedTerms(CommandResult, Sequence["Term"]):
         wrote += [] if self.place is None else [(self.place, f"{len(self):,} terms")]
         named = ["--glossary", defined.place, "-o", free("adapted")]
         notes = list(defined.tally.lines("definitions written"))
-        return After(notes=notes, wrote=wrote, next_steps=[line("adapt", self.asked[1], *named)])
+        return After(notes=notes, wrote=wrote, next_steps=[line("adapt", self.command[1], *named)])
 
 
 @declared
@@ -198,8 +198,8 @@ def mine_terms(
 
     Each word comes with the evidence for it.
 
-    corpus: a place, or documents in memory (see `collection.given`). by: `gain`, what a token saves over the corpus in
-    nats, or `wordpiece`, what a vocabulary trained on the corpus has. Of gain, terms end before the first that saves
+    corpus: a place, or documents in memory (see `collection.arguments`). by: `gain`, what a token saves over the corpus
+    in nats, or `wordpiece`, what a vocabulary trained on the corpus has. Of gain, terms end before the first that saves
     less than `share` of the mean of those before it; with `top`, the best so many come whatever they save. define: a
     model that writes is asked for a definition of each (`llm`), and `defined` says what became of its answers. Raises
     InputError for a corpus that can't be read or has no such word, ConfigError for another criterion and for a model
@@ -216,7 +216,7 @@ def mine_terms(
             "--define FILE and --llm URL#MODEL go together: where definitions go, and who writes them"
         )
     check_free_file(None if define is None else Place(Path(define), overwrite), "dictionary")
-    from sparse_adapt.collection.given import Corpus
+    from sparse_adapt.collection.arguments import Corpus
     from sparse_adapt.model.saved import tokenizer_of
     from sparse_adapt.terms.alternatives import trained_vocabulary
     from sparse_adapt.terms.mining import mine_terms as mine

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from sparse_adapt.api.inputs import InputFolder
-from sparse_adapt.api.models import Model, ModelGiven, load
+from sparse_adapt.api.models import Model, ModelLike, load
 from sparse_adapt.api.options import declared
-from sparse_adapt.collection.given import Corpus, DocumentsGiven
+from sparse_adapt.collection.arguments import Corpus, DocumentsLike
 from sparse_adapt.errors import ConfigError, unknown
 from sparse_adapt.files.place import Place
 from sparse_adapt.pipeline.plan import settings_for
@@ -19,8 +19,8 @@ from sparse_adapt.stages.table import find_stage
 @declared
 def train(
     stage: str,
-    model: "ModelGiven",
-    corpus: "DocumentsGiven | None" = None,
+    model: "ModelLike",
+    corpus: "DocumentsLike | None" = None,
     *,
     out: str | Path | None = None,
     preset: str = "default",

@@ -71,7 +71,9 @@ ROWS = {each.name: each for commands in PANELS.values() for each in commands if 
 MISTAKE, INTERRUPTED, TERMINATED = 2, 130, 143  # exit status
 M_MMAP_THRESHOLD, M_TRIM_THRESHOLD = -3, -1  # of mallopt; glibc raises both by itself until one is set
 LARGE_BLOCK = 32 << 20  # bytes; from 8 MiB on a step takes a tenth longer, fetching its pages anew
-KEPT = 64 << 20  # bytes free at the heap's end; with glibc's first 128 KiB a step takes a tenth longer again
+FREE_AT_END = (
+    64 << 20
+)  # bytes free at the heap's end; with glibc's first 128 KiB a step takes a tenth longer again
 
 
 def command_names() -> tuple[str, ...]:
@@ -143,7 +145,7 @@ def _give_memory_back() -> None:
     import platform
 
     if platform.libc_ver()[0] == "glibc":
-        for parameter, size in ((M_MMAP_THRESHOLD, LARGE_BLOCK), (M_TRIM_THRESHOLD, KEPT)):
+        for parameter, size in ((M_MMAP_THRESHOLD, LARGE_BLOCK), (M_TRIM_THRESHOLD, FREE_AT_END)):
             ctypes.CDLL(None).mallopt(parameter, size)
 
 

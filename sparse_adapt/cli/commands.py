@@ -39,12 +39,12 @@ CHECKS = {"device": a_device, "labeller": a_model_or_none}  # of settings that n
 class CommandRow(NamedTuple):
     """A command by its function, named as `module:function`.
 
-    `told`: the function that makes words of what it gives back, where that is a model.
+    `message`: the function that makes words of what it gives back, where that is a model.
     """
 
     name: str
     place: str
-    told: str = ""
+    message: str = ""
 
     @property
     def function(self) -> Callable[..., object]:
@@ -171,7 +171,7 @@ def _is_simple(field: "FieldInfo") -> bool:
 def _setting(name: str, field: "FieldInfo", panel: str) -> OptionField:
     """The option of one setting; those of a table within are given as KEY=VALUE, any number of times."""
     name = _extra(field, "option") or name
-    kind, flag, description = _scalar(field.annotation), f"--{name.replace('_', '-')}", _told(name, field)
+    kind, flag, description = _scalar(field.annotation), f"--{name.replace('_', '-')}", _describe(name, field)
     in_panel: dict[str, Any] = {"rich_help_panel": panel or None}
     if kind is bool:
         flags = f"{flag}/--no-{name.replace('_', '-')}" if field.default else flag
@@ -216,7 +216,7 @@ def _scalar(annotation: Any) -> Any:  # noqa: ANN401 - types
     return str if get_origin(annotation) is Literal else annotation
 
 
-def _told(name: str, field: "FieldInfo") -> str:
+def _describe(name: str, field: "FieldInfo") -> str:
     """What a setting means, its choices where it has some, and its unit where its description leaves it out."""
     description, unit = field.description or "", _extra(field, "unit")
     if get_origin(field.annotation) is Literal:
@@ -279,8 +279,8 @@ def _carry_out(
     if "progress" in inspect.signature(function).parameters:
         values["progress"] = True
     result = inspect.unwrap(function)(**values)
-    if row.told:
-        message = resolve_name(row.told)
+    if row.message:
+        message = resolve_name(row.message)
         result = message(
             result, **{name: values[name] for name in (*inspect.signature(message).parameters,)[1:]}
         )

@@ -25,7 +25,7 @@ from sparse_adapt.errors import ConfigError
 from sparse_adapt.research import SUITE, SUITE_FILE
 
 if TYPE_CHECKING:
-    from sparse_adapt.collection.given import DocumentsGiven
+    from sparse_adapt.collection.arguments import DocumentsLike
 
 OF_SUITE = f"{WITH}--suite"
 
@@ -34,7 +34,7 @@ OF_SUITE = f"{WITH}--suite"
 def evaluate_or_save(
     model: SomeModel = None,
     collection: Annotated[
-        "DocumentsGiven | None", Option(COLLECTION_HELP, metavar="DIR", check=a_corpus)
+        "DocumentsLike | None", Option(COLLECTION_HELP, metavar="DIR", check=a_corpus)
     ] = None,
     *,
     split: Split = "test",

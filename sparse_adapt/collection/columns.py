@@ -16,7 +16,7 @@ from sparse_adapt.errors import ConfigError, InputError, OutputError, unknown
 from sparse_adapt.files.folders import open_output
 
 Names = Mapping[str, Sequence[str]]
-ColumnsGiven = Mapping[str, str | int] | Sequence[str]
+ColumnsLike = Mapping[str, str | int] | Sequence[str]
 
 IDS = ("sku", "key", "code", "uid", "uuid", "nr", "no", "number", "nummer", "numéro", "número", "numero")
 TITLES = ("headline", "heading", "subject", "name", "titel", "titre", "título", "titulo", "titolo")
@@ -92,7 +92,7 @@ class Layout(NamedTuple):
     numbered: str = ""
 
     @property
-    def asked(self) -> tuple[str, ...]:
+    def unnamed(self) -> tuple[str, ...]:
         """The fields whose columns somebody has to name where nothing says which they are."""
         return (self.numbered, *self.needed) if self.numbered else self.needed
 
@@ -120,7 +120,7 @@ SHORT = 40
 OF_BEIR = ("query-id", "corpus-id", "score")
 
 
-def chosen_columns(choice: ColumnsGiven) -> dict[str, str]:
+def chosen_columns(choice: ColumnsLike) -> dict[str, str]:
     """The column of each field that somebody named: `text=Inhalt`, or a dictionary. Raises ConfigError for others."""
     known = {bare_name(field): field for layout in LAYOUTS for field in layout.names}
     if isinstance(choice, str) or not isinstance(choice, Mapping | Sequence):

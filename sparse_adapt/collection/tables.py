@@ -157,7 +157,7 @@ def _filled(cells: Sequence[object]) -> int:
 
 
 def _unknown_headings(path: str | Path, line: int, headings: Sequence[str], layout: Layout) -> InputError:
-    fields = ",".join(f"{bare_name(field)}=..." for field in layout.asked)
+    fields = ",".join(f"{bare_name(field)}=..." for field in layout.unnamed)
     problem = (
         f"the row {', '.join(map(repr, headings))} looks like headings, and doesn't say which columns are needed; "
         f"name them: --columns {fields}, each by its heading, or by its number where the row is no headings"

@@ -36,7 +36,7 @@ Search = Callable[[list[dict[int, float]]], Iterable[dict[str, float]]]
 class Engine(Protocol):
     """An export in its engine, ready to be searched.
 
-    An engine may round. Exact search over the weights that it keeps (`stored`) and reads (`asked`) must give its own
+    An engine may round. Exact search over the weights that it has (`document_weights`, `query_weights`) must give its
     ranking, and what these lose against the float weights is what the format costs.
     """
 
@@ -52,10 +52,10 @@ class Engine(Protocol):
     def encode(self) -> Encode | None:
         """Queries in words -> their weights, by the encoder that the export holds; None where it holds none."""
 
-    def stored(self, documents: EncodedBatch) -> csr_matrix:
+    def document_weights(self, documents: EncodedBatch) -> csr_matrix:
         """The documents as the engine keeps them (rows, V), in terms of weights: rounded, clipped, cut."""
 
-    def asked(self, queries: EncodedBatch) -> csr_matrix:
+    def query_weights(self, queries: EncodedBatch) -> csr_matrix:
         """The queries as the engine reads them (rows, V), in terms of weights."""
 
     def search_all(self, queries: EncodedBatch, k: int) -> Run:
@@ -94,11 +94,11 @@ class FloatEngine:
     def __init__(self, manifest: ExportManifest) -> None:
         self.manifest = manifest
 
-    def stored(self, documents: EncodedBatch) -> csr_matrix:
+    def document_weights(self, documents: EncodedBatch) -> csr_matrix:
         """The documents as float32 (rows, V), which is how they are kept."""
         return self.manifest.take(documents).vectors
 
-    def asked(self, queries: EncodedBatch) -> csr_matrix:
+    def query_weights(self, queries: EncodedBatch) -> csr_matrix:
         """The queries as float32 (rows, V)."""
         return self.manifest.take(queries).vectors
 
@@ -121,13 +121,13 @@ class ImpactEngine:
     def __init__(self, quantisation: Quantisation) -> None:
         self.quantisation = quantisation
 
-    def stored(self, documents: EncodedBatch) -> csr_matrix:
+    def document_weights(self, documents: EncodedBatch) -> csr_matrix:
         """The documents as impacts (rows, V), in terms of weights."""
         return self.quantisation.impacts(documents).vectors / self.quantisation.scale
 
-    def asked(self, queries: EncodedBatch) -> csr_matrix:
+    def query_weights(self, queries: EncodedBatch) -> csr_matrix:
         """The queries as they are put to the engine: quantised like the documents."""
-        return self.stored(queries)
+        return self.document_weights(queries)
 
 
 # -- loading --------------------------------------------------------------------------------------
@@ -142,11 +142,11 @@ class EncoderEngine:
         """`name`: the encoder's, with its version."""
         self.name, self._documents = f"{name}, documents searched exactly", documents
 
-    def stored(self, documents: EncodedBatch) -> csr_matrix:
+    def document_weights(self, documents: EncodedBatch) -> csr_matrix:
         """The documents as they are (rows, V)."""
         return documents.vectors
 
-    def asked(self, queries: EncodedBatch) -> csr_matrix:
+    def query_weights(self, queries: EncodedBatch) -> csr_matrix:
         """The queries as they are (rows, V)."""
         return queries.vectors
 

@@ -252,7 +252,7 @@ class FeatureIndex(FloatEngine):
         super().__init__(manifest)
         self.name, self._names, self._ask = name, names, ask
 
-    def stored(self, documents: EncodedBatch) -> csr_matrix:
+    def document_weights(self, documents: EncodedBatch) -> csr_matrix:
         """The documents as Lucene keeps them (rows, V): rounded to 9 significant bits."""
         return rounded(self.manifest.take(documents).vectors)
 

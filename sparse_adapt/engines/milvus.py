@@ -128,7 +128,7 @@ class Milvus(FloatEngine):
         return self.in_batches(queries, QUERIES_A_BATCH, partial(self._search, min(k, MOST_HITS)))
 
     def _search(self, k: int, queries: list[dict[int, float]]) -> Iterator[dict[str, float]]:
-        with _told(self.name):
+        with _error_of_library(self.name):
             answers = self.client.search(
                 self.collection,
                 data=queries,
@@ -153,7 +153,7 @@ def open_export(export: ExportFolder, url: str, documents: EncodedBatch | None) 
             load(export.path, client, collection)
             yield Milvus(client, collection, export.manifest, _name(client, url))
         finally:
-            with _told(url or "Milvus"):
+            with _error_of_library(url or "Milvus"):
                 client.drop_collection(collection)
 
 
@@ -170,7 +170,7 @@ def open_milvus(url: str) -> "Iterator[MilvusClient]":
         raise ConfigError(f"{url}: Milvus takes a server's URL or a file that ends in .db")
     if not remote:
         _lite()
-    with _told(url):
+    with _error_of_library(url):
         client = MilvusClient(url, timeout=CONNECTING_SECONDS)
         try:
             yield client
@@ -189,7 +189,7 @@ def load(folder: Path, client: "MilvusClient", collection: str) -> int:
     from pymilvus import MilvusException
 
     export = read_export(folder, "milvus")
-    with _told(collection):
+    with _error_of_library(collection):
         _create(client, collection)
         refused = insert_all(
             (row for file in export.manifest.document_files for row in read_part(folder / file.path)),
@@ -253,7 +253,7 @@ def _lite() -> Any:  # noqa: ANN401 - Milvus Lite has no types
 
 
 @contextmanager
-def _told(place: str) -> Iterator[None]:
+def _error_of_library(place: str) -> Iterator[None]:
     """Raise what Milvus gives as errors in one line, without the lines that it logs of each."""
     from pymilvus import MilvusException
 

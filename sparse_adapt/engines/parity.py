@@ -1,7 +1,7 @@
 """An engine's ranking held against exact search: every difference is explained, or it is a fault.
 
 For each query the engine's list is compared with the exact one over the float weights. Where they differ,
-the list must be right for the weights that the engine keeps (`Engine.stored`, `Engine.asked`):
+the list must be right for the weights that the engine keeps (`Engine.document_weights`, `Engine.query_weights`):
 
 | kind | what it means |
 |---|---|
@@ -98,7 +98,7 @@ def check_engine(
     run = engine.search_all(put, k)
     exact = Searcher(documents.vectors).top_k(queries.vectors, k)
     plain = _scores(queries.vectors, documents.vectors)
-    stored_scores = _scores(engine.asked(put), engine.stored(documents))
+    stored_scores = _scores(engine.query_weights(put), engine.document_weights(documents))
     row_of = {document_id: row for row, document_id in enumerate(documents.ids)}
     differences, largest = [], 0.0
     for query_id, (rows, _), by_weights, by_stored in zip(

@@ -179,7 +179,7 @@ class Pgvector(FloatEngine):
         server, extension = connection.execute(versions).fetchone() or ("", "")
         self.name = f"pgvector {extension} on PostgreSQL {server.split()[0]}"
 
-    def stored(self, documents: EncodedBatch) -> csr_matrix:
+    def document_weights(self, documents: EncodedBatch) -> csr_matrix:
         """The documents as float32 (rows, V), cut to what a `sparsevec` holds."""
         return heaviest(self.manifest.take(documents).vectors)
 

@@ -111,7 +111,7 @@ class Qdrant(FloatEngine):
             )
             for query in queries
         ]
-        with _told(self.name):
+        with _error_of_library(self.name):
             answers = self.client.query_batch_points(self.collection, requests)
         for answer in answers:
             yield {(point.payload or {})["document_id"]: point.score for point in answer.points}
@@ -180,7 +180,7 @@ def _connected(url: str) -> "Iterator[QdrantClient]":
     from qdrant_client import QdrantClient
 
     address = address_of(url)
-    with _told(address.place):
+    with _error_of_library(address.place):
         client = QdrantClient(url=address.url, timeout=SECONDS, check_compatibility=False)
         try:
             client.get_collections()
@@ -198,7 +198,7 @@ def load(folder: Path, client: "QdrantClient", collection: str) -> int:
     from qdrant_client.http.exceptions import UnexpectedResponse
 
     export = read_export(folder, "qdrant")
-    with _told(collection):
+    with _error_of_library(collection):
         _create(export.path, client, collection)
         refused = insert_all(
             export.document_lines(),
@@ -232,7 +232,7 @@ def _create(folder: Path, client: "QdrantClient", collection: str) -> None:
     client.create_collection(collection, vectors_config=settings["vectors"], sparse_vectors_config=sparse)
 
 
-def _told(place: str) -> AbstractContextManager[None]:
+def _error_of_library(place: str) -> AbstractContextManager[None]:
     import httpx
     from qdrant_client.http.exceptions import ApiException
 

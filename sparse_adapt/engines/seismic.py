@@ -84,7 +84,7 @@ class SeismicIndex(FloatEngine):
                 load_content=False,
             )
 
-    def stored(self, documents: EncodedBatch) -> csr_matrix:
+    def document_weights(self, documents: EncodedBatch) -> csr_matrix:
         """The documents in float16 (rows, V)."""
         vectors = self.manifest.take(documents).vectors
         vectors.data = vectors.data.astype(np.float16).astype(np.float32)

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from sparse_adapt.errors import ModelError
-from sparse_adapt.files.kept import keep_arrays, kept_arrays
+from sparse_adapt.files.cache import cached_arrays, keep_arrays
 from sparse_adapt.files.marker import checksum_of_texts
 from sparse_adapt.model.folder import ModelFolder, ModelSource
 from sparse_adapt.model.head.filter import exact_precision
@@ -76,7 +76,7 @@ class DenseEncoder:
 
     def _kept(self, texts: Sequence[str]) -> Vectors | None:
         """The vectors of some texts (B, H) where they were kept; None where they weren't."""
-        cached = None if self.cache is None else kept_arrays(self._place_of(texts, self.cache), self.old)
+        cached = None if self.cache is None else cached_arrays(self._place_of(texts, self.cache), self.old)
         if cached is None or "vectors" not in cached:
             return None
         return cached["vectors"].astype(np.float32, copy=False)

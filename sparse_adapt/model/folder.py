@@ -122,7 +122,7 @@ class ModelOrigin(NamedTuple):
     name: str
     hub_id: str
     licence: str
-    told_by: str
+    licence_source: str
 
 
 def origin_of(named: str | Path) -> ModelOrigin:
@@ -138,8 +138,8 @@ def origin_of(named: str | Path) -> ModelOrigin:
     if licence := _licence_of_card(source):
         return ModelOrigin(name, hub_id, licence.lower(), f"its model card, {CARD_FILE}")
     licence = _licence_of_package(package) if package else ""
-    told_by = f"the package {package}, which brings it along" if licence else ""
-    return ModelOrigin(name, hub_id, licence.lower() or UNKNOWN, told_by)
+    licence_source = f"the package {package}, which brings it along" if licence else ""
+    return ModelOrigin(name, hub_id, licence.lower() or UNKNOWN, licence_source)
 
 
 def resolve(source: str | Path) -> str:

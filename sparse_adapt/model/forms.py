@@ -60,7 +60,7 @@ class Form:
         """Whether anything is put before a text."""
         return bool(self.prompt("query") or self.prompt("document"))
 
-    def kept(self, vectors: csr_matrix) -> csr_matrix:
+    def pruned(self, vectors: csr_matrix) -> csr_matrix:
         """The heaviest entries of each row (B, V), as many as count; of equal ones the first."""
         if self.entries is None or vectors.nnz == 0 or int(np.diff(vectors.indptr).max()) <= self.entries:
             return vectors

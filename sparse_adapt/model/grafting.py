@@ -165,7 +165,7 @@ def _seen(
     pad_id = sparse.tokenizer.pad_token_id or 0
     for group in group_by_length([len(ids) for ids in token_ids], PADDED_TOKENS_A_PASS):
         ids, mask = pad([token_ids[row] for row in group], pad_id)
-        with _watched(dense) as ours, _watched(theirs) as of_theirs:
+        with _inputs_of(dense) as ours, _inputs_of(theirs) as of_theirs:
             for model in (masked_lm, sparse.masked_lm):
                 model(input_ids=ids, attention_mask=mask)
         states.append(ours[0][0][mask.bool()])
@@ -174,7 +174,7 @@ def _seen(
 
 
 @contextmanager
-def _watched(layer: nn.Linear) -> Iterator[list[tuple[Tensor, Tensor]]]:
+def _inputs_of(layer: nn.Linear) -> Iterator[list[tuple[Tensor, Tensor]]]:
     """What goes into a layer (B, L, H) and comes out of it (B, L, S) while the block runs."""
     seen: list[tuple[Tensor, Tensor]] = []
     hook = layer.register_forward_hook(lambda _, given, made: seen.append((given[0], made)))

@@ -97,7 +97,7 @@ def check_pushable(hub_id: str, private: bool, overwrite: bool) -> list[str] | N
 def push(
     hub_id: str, files: Mapping[str, Path | bytes], files_there: Sequence[str] | None, private: bool
 ) -> None:
-    """Put files into a repository, by their names there, in one commit. `held`: what it holds; None makes it first.
+    """Put files into a repository, by their names there, in one commit. `files_there`: its files; None makes it.
 
     Raises OutputError where the Hub refuses them, or can't be reached; then none of them is there.
     """

@@ -233,7 +233,7 @@ class SparseEncoder(Encoder):
         adapted to, the fourth root of its inverse document frequency, so that a product of two weights has the
         square root. No layer can hold them, for they stand outside log1p.
         """
-        vectors = self.form.kept(vectors)
+        vectors = self.form.pruned(vectors)
         return vectors if self.token_scales is None else scaled(vectors, self.token_scales_of())
 
     def for_side(self, side: Side) -> "SparseEncoder":
@@ -341,7 +341,7 @@ class SparseEncoder(Encoder):
             self.windows = windows
 
     def no_token(self) -> Tensor:
-        """For `asked`, where only weights are wanted: (V) booleans, all false."""
+        """For `wanted`, where only weights are wanted: (V) booleans, all false."""
         return torch.zeros(self.vocabulary_size, dtype=torch.bool, device=self.device)
 
     def weights(self, token_ids: Sequence[TokenIds]) -> Tensor:
@@ -357,7 +357,7 @@ class SparseEncoder(Encoder):
         """Largest logit of every token and its position, both (B, V), rows in the order of the texts.
 
         Texts of like length go through together, so that short ones aren't padded to the longest. With
-        `asked`, booleans (B, V) or (V), maxima at or below zero are told of those tokens only (`splade_pool`).
+        `wanted`, booleans (B, V) or (V), maxima at or below zero are told of those tokens only (`splade_pool`).
         """
         if not token_ids:
             nothing = torch.zeros(0, self.vocabulary_size, device=self.device)

@@ -183,7 +183,7 @@ class CorpusAnchor:
             general_before = self.general_before.weights(general)
         beside = torch.cat([fresh_before, general_before])
         ids = [self.documents.ids[row] for row in fresh] + [self.general.ids[row] for row in general]
-        logits = encoder(ids, self.documents.asked_beside(beside, 0)).maximum
+        logits = encoder(ids, self.documents.unclipped_beside(beside, 0)).maximum
         unread, of_general = losses.unclipped(logits, beside, encoder.form.activate).split(
             [len(fresh), len(general)]
         )

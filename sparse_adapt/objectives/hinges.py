@@ -39,7 +39,7 @@ class Hinges:
     wanted: NDArray[np.bool_]
     unknown: NDArray[np.bool_]
 
-    def held(self, logits: Tensor, queries: int) -> tuple[Tensor, Tensor]:
+    def values(self, logits: Tensor, queries: int) -> tuple[Tensor, Tensor]:
         """What is held of queries and of documents, of largest raw logits (Q + B, D)."""
         values = logits if self.raw else self.form.activate(logits)
         return values[:queries], values[queries:]
@@ -97,10 +97,10 @@ class TermReading(StepReading):
         return self.maximum[:, first : first + self.task.matched.documents.new]
 
     @cached_property
-    def held(self) -> tuple[Tensor, Tensor]:
+    def hinge_values(self) -> tuple[Tensor, Tensor]:
         """What the hinges hold of the new tokens: of queries (Q, D) and of documents (B, D)."""
         count = len(self.queries)
-        return self.task.hinges.held(self.new[: count + len(self.documents)], count)
+        return self.task.hinges.values(self.new[: count + len(self.documents)], count)
 
     @cached_property
     def synthetic(self) -> Tensor:
@@ -114,7 +114,7 @@ class TermReading(StepReading):
 def domain(read: TermReading) -> Tensor:
     """A term is active where it is said, and inactive where nothing is known of it."""
     hinges, drawn, matched = read.task.hinges, read.drawn, read.task.matched
-    queries, documents = read.held
+    queries, documents = read.hinge_values
     targets = hinges.targets
     mentioning_documents = marks(matched.documents.says[drawn.documents], documents)
     mentioning_queries = marks(matched.queries.says[drawn.queries], queries)
@@ -129,7 +129,7 @@ def domain(read: TermReading) -> Tensor:
 
 def expand(read: TermReading) -> Tensor:
     """A query activates the terms that its relevant documents say."""
-    hinges, (queries, _) = read.task.hinges, read.held
+    hinges, (queries, _) = read.task.hinges, read.hinge_values
     wanted = marks(hinges.wanted[read.drawn.queries], queries)
     return losses.expand_loss(queries - hinges.targets.meaning, wanted)
 

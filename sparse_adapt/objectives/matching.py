@@ -93,10 +93,12 @@ class Matched:
         """Weights of the queries (Q, V) and of the documents (B, V) of a step; a table reads its queries."""
         ids, count = self.ids(drawn), len(drawn.queries)
         if encoder.query_side is None:
-            queries, documents = encoder(ids, self.documents.asked).weights.split([count, len(ids) - count])
+            queries, documents = encoder(ids, self.documents.unclipped).weights.split(
+                [count, len(ids) - count]
+            )
             return queries, documents
         weights = torch.from_numpy(encoder.query_side.vectors(ids[:count]).toarray()).to(encoder.device)
-        return weights, encoder(ids[count:], self.documents.asked).weights
+        return weights, encoder(ids[count:], self.documents.unclipped).weights
 
 
 class FirstVectors(NamedTuple):

@@ -125,7 +125,7 @@ def _firsts(of_each: Sequence[Sequence[str]]) -> NDArray[np.int64]:
     return np.cumsum([0, *(len(group) for group in of_each)])[:-1]
 
 
-def asked(encoder: SparseEncoder, queries: Sequence[AnsweredQuery]) -> Sources:
+def queries_about(encoder: SparseEncoder, queries: Sequence[AnsweredQuery]) -> Sources:
     """Queries, about what they say and what the texts say that answer them."""
     texts = Texts(encoder, [each.query for each in queries])
     answers = list(dict.fromkeys(answer for each in queries for answer in each.answers))
@@ -204,7 +204,7 @@ def recall(target: Tensor, samples: Samples, targets: Targets, inactive_weight: 
         wanted = targets.threshold + targets.slope * samples.similarity_margin.to(target.device)
         wanted = wanted.clamp(targets.unrelated, targets.meaning)
         return losses.graded(target, wanted, targets.unrelated, targets.meaning, inactive_weight)
-    active = losses.hinge_above(target, samples.meant.to(target.device), targets.meaning)
+    active = losses.hinge_above(target, samples.meaning.to(target.device), targets.meaning)
     return active + inactive_weight * losses.hinge_below(
         target, samples.quiet.to(target.device), targets.none
     )

@@ -88,7 +88,7 @@ class Sentences:
         for _, own_words in _read(encoder, distinct, longest, together):
             self.saying.update({word.pieces for word in own_words})
         self.common = max(FEW, COMMON * len(distinct))
-        self.found: list[Sentence] = []
+        self.usable: list[Sentence] = []
         self.tokens: set[int] = set()
         for ids, own_words in _read(encoder, distinct, longest, together):
             self.tokens.update(ids)
@@ -97,8 +97,8 @@ class Sentences:
             words = [word.places for part in chosen for word in part]
             if words:
                 most = tuple(max(1, len(part) // 2) for part in parts)  # or nothing is left to tell them by
-                self.found.append(Sentence(ids, words, tuple(map(len, chosen)), most))
-        self.skipped = len(distinct) - len(self.found)
+                self.usable.append(Sentence(ids, words, tuple(map(len, chosen)), most))
+        self.skipped = len(distinct) - len(self.usable)
 
     def says_new(self) -> bool:
         """Whether any sentence has a word with a new token."""

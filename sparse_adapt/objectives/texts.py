@@ -37,8 +37,8 @@ class Texts:
         self.first = encoder.old_size
         self.size = encoder.vocabulary_size
         self.new = len(encoder.new_tokens)
-        self.asked = encoder.no_token()  # new tokens: of them alone logits below zero count, too
-        self.asked[self.first : self.first + self.new] = True
+        self.unclipped = encoder.no_token()  # new tokens: of them alone logits below zero count, too
+        self.unclipped[self.first : self.first + self.new] = True
         self.pieces = {token.token_id: token.pieces for token in encoder.new_tokens}
         self.ids = cut(encoder.tokenize(texts, side), longest)
         self.old_ids = [encoder.old_tokenization(ids) for ids in self.ids]
@@ -48,12 +48,12 @@ class Texts:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def asked_beside(self, before: Tensor, others: int) -> Tensor:
+    def unclipped_beside(self, before: Tensor, others: int) -> Tensor:
         """What is asked of texts that had weights `before` (B, V), and of so many others: logits of what had weight.
 
         (B + others, V) booleans; those of the new tokens are asked of all.
         """
-        return torch.cat([self.asked | (before > 0.0), self.asked.expand(others, -1)])
+        return torch.cat([self.unclipped | (before > 0.0), self.unclipped.expand(others, -1)])
 
     def old_dimensions(self, count: int) -> Tensor:
         """Marks of what was in the vocabulary before, for so many texts: (B, V)."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from diagnostics.matches import explain, found_of
+from diagnostics.matches import explain, ranked_document
 from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.pages.subject import EncodedSubject, RunSubject
 from sparse_adapt.report.sections import Fold, Part, Prose, Ranking, Rankings, Section, TableRows
@@ -68,7 +68,7 @@ def _pair(subject: RunSubject, query: Query, gap: float | None) -> Fold:
     for name, encoded in (("before", subject.base), ("after", subject.final)):
         ranking = ranking_of(name, encoded, weighed(encoded, query.text), subject.documents, grades)
         rankings.append(ranking)
-        firsts.append([document.name for document in ranking.found])
+        firsts.append([document.name for document in ranking.documents])
     kind = f"{query.kind}, " if query.kind else ""
     summary = query.text if gap is None else f"{query.text} ({kind}nDCG@10 {gap:+.3f})"
     return Fold(summary, [Prose(_what_changed(*firsts)), Rankings(rankings)])
@@ -104,7 +104,7 @@ def ranking_of(
     tokens = ", ".join(f"{token.token} {token.weight:.2f}" for token in report.tokens[:HEAVIEST])
     ranked = [
         replace(
-            found_of(match),
+            ranked_document(match),
             relevant=None if grades is None else grades.get(match.document_id, 0) > 0,
             link=link(match.document_id),
             open=place == 0,

@@ -60,7 +60,7 @@ def heat_of(model: SparseEncoder, text: str, token_id: int, title: str) -> Heat:
     """A text, each token as dark as the weight that its position gives one token of the vocabulary."""
     read = read_texts(model, [text])[0]
     weights = weights_at(model, read, token_id)
-    return Heat(title, list(_warm(model, read, weights)), _told(model, read, weights, token_id))
+    return Heat(title, list(_warm(model, read, weights)), _describe(model, read, weights, token_id))
 
 
 @torch.inference_mode()
@@ -108,7 +108,7 @@ def _warm(
         yield Warm(name, warmth, figure, marked=largest > 0 and place == first)
 
 
-def _told(model: SparseEncoder, read: TextStates, weights: Floats, token_id: int) -> str:
+def _describe(model: SparseEncoder, read: TextStates, weights: Floats, token_id: int) -> str:
     token = names_of(model.tokenizer, [token_id])[0]
     if not weights.any():
         return f"No position activates {token}."

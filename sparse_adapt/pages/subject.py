@@ -104,7 +104,7 @@ class RunSubject:
         return {token.token_id: rows_of for token, rows_of in zip(model.new_tokens, rows, strict=True)}
 
     @cached_property
-    def meant_by(self) -> dict[int, list[int]]:
+    def queries_meaning(self) -> dict[int, list[int]]:
         """New token -> the rows of the judged queries whose relevant documents say it."""
         if self.judged is None:
             return {}

@@ -36,7 +36,7 @@ LISTED = 400  # in the table
 NEAREST = 8
 FALSE_ACTIVATIONS = 6  # of a term, in words
 TICKS = 120  # of a group of the picture
-SAID, MEANT = "documents that say it", "queries that mean it"
+MENTIONS, MEANINGS = "documents that say it", "queries that mean it"
 COLUMNS = (
     Column("term", "term", "token"),
     Column("pieces", "pieces before", "token"),
@@ -61,8 +61,8 @@ class TermFindings(NamedTuple):
     token: NewToken
     pieces: str
     rows: list[int]  # documents that say it
-    said: float | None
-    meant: float | None
+    mention_weight: float | None
+    meaning_weight: float | None
     meaning: list[ActivatingText]  # queries that mean it, with its weight
     others: float
     background: float
@@ -75,8 +75,8 @@ class TermFindings(NamedTuple):
             "term": self.token.term,
             "pieces": self.pieces,
             "documents": len(self.rows),
-            "said": self.said,
-            "meant": self.meant,
+            "said": self.mention_weight,
+            "meant": self.meaning_weight,
             "others": self.others,
             "background": self.background,
         }
@@ -99,15 +99,17 @@ def _find(subject: RunSubject, token: NewToken, own: object) -> TermFindings:
     judged: tuple[Query, ...] = () if subject.judged is None else subject.judged.queries
     in_queries = _column(final.queries, token.token_id)
     written = final.model.tokenize([query.text for query in judged], "query") if judged else []
-    semantic = [row for row in subject.meant_by.get(token.token_id, ()) if token.token_id not in written[row]]
+    semantic = [
+        row for row in subject.queries_meaning.get(token.token_id, ()) if token.token_id not in written[row]
+    ]
     background = _column(final.background, token.token_id)
     mine = _column(own, token.token_id)
     return TermFindings(
         token=token,
         pieces=" ".join(names_of(final.model.tokenizer, token.pieces)),
         rows=rows,
-        said=float(in_documents[rows].mean()) if rows else None,
-        meant=float(in_queries[semantic].mean()) if semantic else None,
+        mention_weight=float(in_documents[rows].mean()) if rows else None,
+        meaning_weight=float(in_queries[semantic].mean()) if semantic else None,
         meaning=_heaviest([judged[row].text for row in semantic], in_queries[semantic]),
         others=float((others > 0).mean()) if len(others) else 0.0,
         background=float((background > 0).mean()),
@@ -167,20 +169,22 @@ def _picture(subject: RunSubject) -> Picture:
     """The weights of all terms, by the texts that have them."""
     final, ids = subject.final, [token.token_id for token in subject.final.model.new_tokens]
     groups: dict[str, list[float]] = {
-        name: [] for name in (SAID, MEANT, "other documents", "background queries")
+        name: [] for name in (MENTIONS, MEANINGS, "other documents", "background queries")
     }
     for token_id in ids:
         weights, rows = _column(final.documents, token_id), subject.rows_with_term[token_id]
-        groups[SAID] += weights[rows].tolist()
+        groups[MENTIONS] += weights[rows].tolist()
         groups["other documents"] += np.delete(weights, rows).tolist()
-        groups[MEANT] += _column(final.queries, token_id)[subject.meant_by.get(token_id, [])].tolist()
+        groups[MEANINGS] += _column(final.queries, token_id)[
+            subject.queries_meaning.get(token_id, [])
+        ].tolist()
         groups["background queries"] += _column(final.background, token_id).tolist()
     rows_: list[Row] = [
         {"name": name, "value": round(value, 3)}
         for name, values in groups.items()
         for value in _thinned(values)
     ]
-    summary = "; ".join(f"{name}: {_told(values)}" for name, values in groups.items())
+    summary = "; ".join(f"{name}: {_spread(values)}" for name, values in groups.items())
     return strip("Weight of the new terms", rows_, description=f"Weights of the new terms in {summary}")
 
 
@@ -194,7 +198,7 @@ def _thinned(values: Sequence[float]) -> list[float]:
     )
 
 
-def _told(values: Sequence[float]) -> str:
+def _spread(values: Sequence[float]) -> str:
     if not values:
         return "none"
     active = sum(value > 0 for value in values)
@@ -211,8 +215,8 @@ def _fold(
         ("category", each.token.category or "none"),
         ("definition", "the run was given none" if definition is None else definition.definition),
         ("documents", _documents(subject, each.rows)),
-        ("weight where said", _weight(each.said)),
-        ("weight where meant", _weight(each.meant)),
+        ("weight where said", _weight(each.mention_weight)),
+        ("weight where meant", _weight(each.meaning_weight)),
         ("nearest tokens", ", ".join(f"{name} {value:.2f}" for name, value in nearest)),
     ]
     parts: list[Part] = [Facts(pairs)]

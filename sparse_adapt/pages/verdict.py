@@ -42,9 +42,9 @@ COLUMNS = (
 class Ruling(NamedTuple):
     """Whether to use a model, in a sentence; and the figures that say so, where there are some."""
 
-    said: str
+    sentence: str
     tone: Tone
-    told: str = ""
+    explanation: str = ""
 
 
 def rule(gains: Sequence[Evidence], false_activations: float, judged_by: str) -> Ruling:
@@ -52,7 +52,7 @@ def rule(gains: Sequence[Evidence], false_activations: float, judged_by: str) ->
     if not gains:
         sentence = "This page can't tell whether the model ranks better: the run has no judged queries."
         return Ruling(f"{sentence} Judge fifty of your own, and look at the queries below.", "quiet")
-    decision, explanation = decide(gains), _told(gains[0], judged_by)
+    decision, explanation = decide(gains), _in_words(gains[0], judged_by)
     if decision.deciding.queries < FEW:
         return Ruling(
             f"Judge more queries first: {gains[0].queries:,} are too few to say.", "quiet", explanation
@@ -71,7 +71,7 @@ def rule(gains: Sequence[Evidence], false_activations: float, judged_by: str) ->
     return Ruling(f"Use it: {reason}.", "good", explanation)
 
 
-def _told(whole: Evidence, judged_by: str) -> str:
+def _in_words(whole: Evidence, judged_by: str) -> str:
     """The measure before and after in a sentence, with its interval."""
     verb = "rises" if whole.gain > 0 else "falls" if whole.gain < 0 else "stays"
     sentence = f"nDCG@10 {verb} from {whole.base:.3f} to {whole.model:.3f} on {whole.queries:,} queries: "
@@ -90,9 +90,9 @@ def verdict_section(subject: RunSubject) -> Section:
     )
     false_activations = float(evidence.get("background queries that activate a term", 0.0))
     ruling = rule(gains, false_activations, judged_by)
-    parts: list[Part] = [Prose(ruling.said, ruling.tone)]
-    if ruling.told:
-        parts.append(Prose(ruling.told))
+    parts: list[Part] = [Prose(ruling.sentence, ruling.tone)]
+    if ruling.explanation:
+        parts.append(Prose(ruling.explanation))
     parts.append(Facts([*_won_and_lost(gains), *_costs(subject)]))
     if gains:
         parts += _gained(gains, judged_by)

@@ -67,11 +67,15 @@ OF_WORDS = ("terms", "dictionary")  # steps that are carried out where words get
 
 
 def adapt(
-    request: Request, place: Place, watcher: AdaptListener, until: str | None = None, kept: Path | None = None
+    request: Request,
+    place: Place,
+    watcher: AdaptListener,
+    until: str | None = None,
+    cache: Path | None = None,
 ) -> Finished:
     """Adapt a model to a corpus. With `until`, raise Stopped after that step.
 
-    `kept`: a folder where a dense teacher's vectors stay for further adaptations to the same documents.
+    `cache`: a folder where a dense teacher's vectors stay for further adaptations to the same documents.
     Raises what reading the corpus or a file raises, and InputError for a corpus that gives too little.
     """
     if is_whole(place):
@@ -92,7 +96,7 @@ def adapt(
     reads = [source.place for source in sources.values() if source is not None]
     with output_folder(place.reading(reads)) as folder:
         same_request(folder / REQUEST_FILE, request)
-        work = Work(request, folder, watcher, documents, kept or folder / "cache", folder, sources)
+        work = Work(request, folder, watcher, documents, cache or folder / "cache", folder, sources)
         for name, do in zip(STEPS, (_terms, _dictionary, _queries, _candidates), strict=False):
             do(work)
             if name == until:
@@ -269,7 +273,7 @@ def _gather(work: Work, split: str, file: str) -> str:
             student,
             documents,
             request.teacher,
-            cache=work.kept,
+            cache=work.cache,
             progress_for=work.watcher.count,
         )
     settings, path = request.settings.candidates, work.folder / file

@@ -186,14 +186,14 @@ class EncodedQueries:
 class Scales:
     """What amounts are weighed by: background queries, the user's own, a corpus, and queries that know their documents.
 
-    background, own: largest logits of the terms in queries (N, T). said: which documents say which term (N, T).
+    background, own: largest logits of the terms in queries (N, T). mentions: which documents say which term (N, T).
     """
 
     background: Logits
     own: Logits | None = None
     documents: EncodedTexts | None = None
-    said: NDArray[np.bool_] | None = None
-    asked: Sequence[EncodedQueries] = ()
+    mentions: NDArray[np.bool_] | None = None
+    query_sets: Sequence[EncodedQueries] = ()
 
     @classmethod
     def of(
@@ -235,16 +235,19 @@ class Scales:
             for name, logits in shares
             if logits is not None
         ]
-        if self.documents is None or self.said is None:
+        if self.documents is None or self.mentions is None:
             return rows
         before, after = (np.maximum(self.documents.logits - each, 0.0) for each in (0.0, amounts))
-        if self.said.any():
-            rows.append(_share("documents that say a term and activate it", before, after, self.said))
-            means = float(before[self.said].mean()), float(after[self.said].mean())
+        if self.mentions.any():
+            rows.append(_share("documents that say a term and activate it", before, after, self.mentions))
+            means = float(before[self.mentions].mean()), float(after[self.mentions].mean())
             rows.append(BeforeAfter("largest logit of a term where it is said", means[0], means[1]))
-        rows.append(_share("other documents that activate a term", before, after, ~self.said))
+        rows.append(_share("other documents that activate a term", before, after, ~self.mentions))
         vectors = self.documents.lowered(amounts)
-        return [*rows, *(each for queries in self.asked for each in queries.before_after(amounts, vectors))]
+        return [
+            *rows,
+            *(each for queries in self.query_sets for each in queries.before_after(amounts, vectors)),
+        ]
 
 
 def _active(logits: Logits, amounts: Amounts) -> float:

@@ -30,7 +30,7 @@ SEMANTIC_ENOUGH, SEMANTIC_ENOUGH_OF_MANY = (
     0.75,
 )  # nDCG@10 of unseen semantic queries: one term, many terms
 HEAVIEST_ENOUGH = 0.8  # share of a term's documents whose heaviest token it is
-MEANT_ENOUGH = 1.0  # weight of the term in a hard query
+WEIGHT_ENOUGH = 1.0  # weight of the term in a hard query
 GROWTH_ENOUGH = 1.25  # non-zeros a document, times the base model's
 NOISE_ENOUGH = 0.05  # of the top scores of semantic queries
 
@@ -50,7 +50,7 @@ class Criterion(NamedTuple):
 def criteria(base: Figures, final: Figures, general_rows: Sequence[GeneralRow]) -> list[Criterion]:
     """The four things that adapting must reach, for the last model beside the base model.
 
-    asked: what both reach on general questions.
+    general_rows: what both reach on general questions.
     """
     return [_finds(final), _retains(base, final, general_rows), _learns(final), _stays_small(base, final)]
 
@@ -78,7 +78,7 @@ def _retains(base: Figures, final: Figures, general_rows: Sequence[GeneralRow]) 
 
 def _learns(final: Figures) -> Criterion:
     terms = final["terms"]
-    documents, heaviest = _said(final), _total(final, "heaviest_in")
+    documents, heaviest = _mentioning(final), _total(final, "heaviest_in")
     enough = all(
         term["heaviest_in"] >= math.ceil(HEAVIEST_ENOUGH * len(term["weights"]) - 1e-9) for term in terms
     )
@@ -89,11 +89,11 @@ def _learns(final: Figures) -> Criterion:
     result = (
         f"heaviest token in {heaviest} of {documents} documents; least logit where it stands {least:.1f}; "
     )
-    result += f"weight in hard queries at least {least_weight:.2f} (needs {MEANT_ENOUGH}), "
+    result += f"weight in hard queries at least {least_weight:.2f} (needs {WEIGHT_ENOUGH}), "
     result += f"elsewhere at most {false_activation:.2f}"
     if false_activation:
         result += f" ({final['control_active']:.0%} of control queries activate {_it(terms)})"
-    holds = enough and least > 0 and least_weight >= MEANT_ENOUGH and false_activation == 0.0
+    holds = enough and least > 0 and least_weight >= WEIGHT_ENOUGH and false_activation == 0.0
     return Criterion(3, "knows the term", holds, result)
 
 
@@ -147,7 +147,10 @@ def _lines(report: Figures) -> Iterator[tuple[str, Read | None]]:
     yield f"weight of {terms[0] if len(terms) == 1 else 'the terms'}", None
     yield "  where said, mean", lambda figures: _number(_mean(_each(figures, "weights")), 2)
     yield "  where said, least", lambda figures: _number(min(_each(figures, "weights")), 2)
-    yield "  is the heaviest there", lambda figures: f"{_total(figures, 'heaviest_in')} of {_said(figures)}"
+    yield (
+        "  is the heaviest there",
+        lambda figures: f"{_total(figures, 'heaviest_in')} of {_mentioning(figures)}",
+    )
     yield "  other documents, largest", lambda figures: _number(_largest(figures, "others_largest"), 2)
     yield "  control queries, largest", lambda figures: _number(_largest(figures, "control_largest"), 2)
     yield f"  control queries that activate {_it(terms)}", lambda figures: _percent(figures["control_active"])
@@ -161,14 +164,14 @@ def _lines(report: Figures) -> Iterator[tuple[str, Read | None]]:
         for kind in KINDS:
             yield f"  {kind}", _ndcg(split, kind)
     yield "nDCG@10, general questions", None
-    yield "  among general passages", _kept("general", "ndcg@10")
-    yield "  their first passage is right", _kept("general", "p@1")
-    yield "  in a mixed index", _kept("general, mixed index", "ndcg@10")
+    yield "  among general passages", _retained("general", "ndcg@10")
+    yield "  their first passage is right", _retained("general", "p@1")
+    yield "  in a mixed index", _retained("general, mixed index", "ndcg@10")
     yield "  top tens that the corpus enters", _entered
     yield "nDCG@10, unseen queries in a mixed index", None
     for kind in KINDS:
-        yield f"  {kind}", _kept(f"{kind}, mixed index", "ndcg@10")
-    yield "MRR@10, two words of a document", _kept("known items", "mrr@10")
+        yield f"  {kind}", _retained(f"{kind}, mixed index", "ndcg@10")
+    yield "MRR@10, two words of a document", _retained("known items", "mrr@10")
     yield "non-zeros", None
     yield "  a document", lambda figures: _number(figures["nonzero_document"], 0)
     yield "  a query", lambda figures: _number(figures["nonzero_query"], 0)
@@ -208,7 +211,7 @@ def _it(terms: Sequence[Any]) -> str:
     return "it" if len(terms) == 1 else "one"
 
 
-def _kept(kind: str, measure: str) -> Read:
+def _retained(kind: str, measure: str) -> Read:
     return lambda figures: _number(_general(figures, kind, measure), 3)
 
 
@@ -251,7 +254,7 @@ def _total(figures: Figures, key: str) -> int:
     return sum(int(term[key]) for term in figures["terms"])
 
 
-def _said(figures: Figures) -> int:
+def _mentioning(figures: Figures) -> int:
     """How many times a document says a term, over all terms."""
     return sum(len(term["weights"]) for term in figures["terms"])
 

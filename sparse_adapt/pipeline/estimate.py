@@ -25,11 +25,11 @@ from sparse_adapt.terms.alternatives import is_token
 from sparse_adapt.terms.entries import Keys, read_entries
 from sparse_adapt.training.settings import Training
 
-TRIED = 8  # documents
+SAMPLE = 8  # documents
 TERMS = 30  # that a corpus has, while nobody knows
 SHORT = 24  # texts as short as synthetic ones that the labeller reads for a trial
 A_TEXT = 60  # signs of such a text
-MODELS_TRIED = 3  # at a choice without words: the base model, half of the change, all of it
+MODELS_COMPARED = 3  # at a choice without words: the base model, half of the change, all of it
 
 
 class Expected(NamedTuple):
@@ -105,9 +105,9 @@ def expected(
         (
             "choice",
             "comparing models on the queries set aside",
-            (2**choices - 1) * MODELS_TRIED * pool * speeds.encoding,
+            (2**choices - 1) * MODELS_COMPARED * pool * speeds.encoding,
         ),
-        ("retention", *general_expected(speeds, documents, choices * MODELS_TRIED + 2)),
+        ("retention", *general_expected(speeds, documents, choices * MODELS_COMPARED + 2)),
     ]
     rows = [Expected(what, seconds) for name, what, seconds in parts if name not in done]
     return [row for row in rows if row.seconds >= 0.5]
@@ -179,7 +179,7 @@ def measure_speeds(
     """
     encoder = SparseEncoder.load(model)
     encoder.read_as(reading or Reading())
-    texts = [document.full_text for document in documents[:: max(1, len(documents) // TRIED)][:TRIED]]
+    texts = [document.full_text for document in documents[:: max(1, len(documents) // SAMPLE)][:SAMPLE]]
     encode(encoder, texts[:1], "document")  # compiles, which counts once
     encoding = _seconds(lambda: encode(encoder, texts, "document")) / len(texts)
     if longest is not None:
@@ -211,7 +211,7 @@ def learn_once(encoder: SparseEncoder, texts: Sequence[str]) -> None:
         parameter.grad = None
 
 
-def told(rows: Sequence[Expected]) -> list[str]:
+def describe(rows: Sequence[Expected]) -> list[str]:
     """The parts in words, the whole last."""
     lines = [f"  {duration(row.seconds):>8}  {row.what}" for row in rows]
     return [*lines, f"  {duration(sum(row.seconds for row in rows)):>8}  in all, about"]

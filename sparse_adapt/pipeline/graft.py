@@ -71,7 +71,9 @@ OF_STAGES: Mapping[str, Mapping[str, Any]] = {
     "rank": {"steps": 300, "learning_rate": 1e-4, "longest": 128, "weights": {"anchor": 1.0}},
 }
 CANDIDATES = "candidates.jsonl"
-KEPT = 0.5  # of what ranking changes: all of it lights 397 tokens of a document of Cranfield, half of it 224
+RANKING_SHARE = (
+    0.5  # of what ranking changes: all of it lights 397 tokens of a document of Cranfield, half of it 224
+)
 FITTED_ON = 2_000  # texts, for the head's first weights
 
 
@@ -149,13 +151,15 @@ def graft(request: GraftRequest, place: Place, watcher: AdaptListener) -> Finish
     with output_folder(place.reading(reads)) as folder:
         check_request(folder / REQUEST_FILE, request.plain())
         write_json(folder / REQUEST_FILE, request.plain())
-        messages = _told(_steps(request, sources, folder), folder, watcher)
+        messages = _carry_out(_steps(request, sources, folder), folder, watcher)
         watcher.expect(_expected(request, folder))
         plan = _plan(request, COPYING, folder / "grafted", folder / "text", {"before": request.sparse})
         outcomes = run_stages(plan, folder, watcher, again=True)
         if request.settings.ranked:
             copy, ranking = outcomes[-1].folder, folder / RANKING
-            messages |= _told(_gathering(request, sources["encoder"], copy, folder, watcher), folder, watcher)
+            messages |= _carry_out(
+                _gathering(request, sources["encoder"], copy, folder, watcher), folder, watcher
+            )
             files = {"candidates": str(ranking / CANDIDATES)}
             after = _plan(request, (RANK,), copy, ranking, files)
             made = folder / f"{len(request.stages)}-{RANK}"
@@ -165,7 +169,7 @@ def graft(request: GraftRequest, place: Place, watcher: AdaptListener) -> Finish
     return read_finished(place.folder)
 
 
-def _told(steps: Iterable[Step], folder: Path, watcher: AdaptListener) -> dict[str, str]:
+def _carry_out(steps: Iterable[Step], folder: Path, watcher: AdaptListener) -> dict[str, str]:
     """Do steps, tell what came of each, and say it by their names."""
     return {step.name: carry_out_and_tell(step, folder, watcher).message for step in steps}
 
@@ -286,8 +290,8 @@ def _keep(outcomes: Sequence[Outcome], folder: Path) -> None:
         shutil.rmtree(left, ignore_errors=True)
     shutil.copytree(last, making)
     if len(outcomes) > len(COPYING):
-        model = merge(SparseEncoder.load(before), SparseEncoder.load(last), 1.0 - KEPT)
-        model.token_scales = model.token_scales_of() ** KEPT
+        model = merge(SparseEncoder.load(before), SparseEncoder.load(last), 1.0 - RANKING_SHARE)
+        model.token_scales = model.token_scales_of() ** RANKING_SHARE
         model.save(making)
     making.rename(folder / "model")
 

@@ -38,7 +38,7 @@ from sparse_adapt.terms.entries import Keys, listed, read_entries
 from sparse_adapt.terms.mining import Term, mine_terms, paying, write_terms
 from sparse_adapt.terms.uses import Use, summary, uses, write_uses
 
-FEWEST_HELD = 5
+FEWEST_HELD_OUT = 5
 CORPUS_QUERIES = 3  # made of documents, for each that is made of a glossary: of more the model ranks worse
 
 
@@ -74,7 +74,7 @@ def prepare_entries(corpus: str, model: str, glossary: str, path: Path) -> tuple
     read = read_entries(definitions, keys)
     texts = (document.full_text for document in read_documents(corpus))
     of_entries = uses(read.entries, texts, keys, partial(is_token, tokenizer))
-    if not any(use.asked or use.token for use in of_entries):
+    if not any(use.makes_queries or use.token for use in of_entries):
         raise InputError(
             glossary,
             f"none of its {len(of_entries):,} entries is one that {corpus} says; "
@@ -161,7 +161,7 @@ def prepare_candidates(
     documents = list(read_documents(collection))
     queries = [query for query in read_synthetic_queries(collection) if query.split == split]
     gathered = gather(queries, documents, teacher, settings, progress_for(f"{split} queries", len(queries)))
-    wanted = FEWEST_HELD if split == HELD else 1
+    wanted = FEWEST_HELD_OUT if split == HELD else 1
     if len(gathered.candidates) < wanted:
         raise InputError(
             collection / "queries.jsonl",

@@ -182,13 +182,13 @@ def write_report(work: Path, plan: Plan, outcomes: Sequence[Outcome], more: Mapp
         "preset": plan.preset,
         "final": outcomes[-1].folder.name,
         "seconds": round(sum(float(outcome.record["seconds"]) for outcome in outcomes), 1),
-        "stages": [_told_of(outcome, work) for outcome in outcomes],
+        "stages": [_record_of(outcome, work) for outcome in outcomes],
         **more,
     }
     write_json(work / REPORT_FILE, report)
 
 
-def _told_of(outcome: Outcome, work: Path) -> dict[str, Any]:
+def _record_of(outcome: Outcome, work: Path) -> dict[str, Any]:
     record, entries = outcome.record, {"": outcome.record["model"], **outcome.record["files"]}
     near = to_record(entries, work, work)
     outcome_fields = {"folder": str(outcome.folder.relative_to(work)), "message": outcome.message}

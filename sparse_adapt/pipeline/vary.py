@@ -34,13 +34,13 @@ from sparse_adapt.selection.evidence import BACKGROUND, FALSE_ACTIVATIONS, RETAI
 from sparse_adapt.stages.record import source_of
 from sparse_adapt.training.settings import Training
 
-VARY_FILE, MEASURES_FILE, ASKED_FILE = "vary.json", "measures.json", "asked.json"
+VARY_FILE, MEASURES_FILE, REQUEST_FILE = "vary.json", "measures.json", "request.json"
 
 
 class Value(NamedTuple):
     """A value in words, and the settings of the varied stage with it."""
 
-    told: str
+    text: str
     settings: Training
 
 
@@ -70,11 +70,11 @@ def read_variation(assignment: str, plan: Plan) -> Variation:
     if stage not in plan.settings:
         raise ConfigError(f"--vary {assignment}: {unknown('stage that trains', stage, tuple(plan.settings))}")
     own = plan.settings[stage]
-    tried_values = [Value(_told(_value_of(own, key, assignment)), own)]
+    tried_values = [Value(_as_text(_value_of(own, key, assignment)), own)]
     for text in map(str.strip, values.split(",")):
         settings = _with(own, key, text, assignment)
         if all(settings != each.settings for each in tried_values):
-            tried_values.append(Value(_told(_value_of(settings, key, assignment)), settings))
+            tried_values.append(Value(_as_text(_value_of(settings, key, assignment)), settings))
     if len(tried_values) == 1:
         raise ConfigError(f"--vary {assignment}: the plan has this value; name another")
     return Variation(stage, key, tuple(tried_values))
@@ -116,7 +116,7 @@ def _value_of(settings: Training, key: str, assignment: str) -> object:
     return value
 
 
-def _told(value: object) -> str:
+def _as_text(value: object) -> str:
     return "auto" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -130,16 +130,16 @@ def vary(plan: Plan, variation: Variation, place: Place, listener: Listener) -> 
     """
     if plan.corpus is None:
         raise ConfigError('--vary compares models on a corpus; add corpus = "FOLDER" to the run file')
-    request = {"setting": variation.setting, "values": [each.told for each in variation.values]}
+    request = {"setting": variation.setting, "values": [each.text for each in variation.values]}
     whole = place.folder / VARY_FILE
     if place.resume and not place.overwrite and whole.is_file():
-        check_request(place.folder / ASKED_FILE, request)
+        check_request(place.folder / REQUEST_FILE, request)
         return dict(json.loads(whole.read_bytes()))
     check_files(plan)
     with common_folder(place.reading(read_by(plan))) as work:
         if is_main():
-            check_request(work / ASKED_FILE, request)
-            write_json(work / ASKED_FILE, request)
+            check_request(work / REQUEST_FILE, request)
+            write_json(work / REQUEST_FILE, request)
         model = through(
             plan, 0, plan.stages.index(variation.stage), ModelFolder.of(plan.model), work, listener
         )
@@ -179,10 +179,10 @@ def _of_value(
         folder.mkdir(exist_ok=True)
     own = replace(plan, settings={**plan.settings, variation.stage: value.settings})
     first = plan.stages.index(variation.stage)
-    named = f", {variation.key} = {value.told}"
+    named = f", {variation.key} = {value.text}"
     last = through(own, first, len(plan.stages), model, folder, listener, work, named)
     measures = _measured(plan, last, folder, work) if is_main() else {}
-    return {"value": value.told, "model": str(last.path.relative_to(work)), "measures": measures}
+    return {"value": value.text, "model": str(last.path.relative_to(work)), "measures": measures}
 
 
 def _measured(plan: Plan, last: ModelFolder, folder: Path, work: Path) -> dict[str, float]:

@@ -62,7 +62,7 @@ def fragment(sections: Sequence[Section]) -> str:
     for section in sections:
         parts += [Prose(section.title, "title")] if section.title else []
         parts += section.parts
-    return _environment().get_template("fragment.html").render(given=parts, style=Markup(style_sheet()))
+    return _environment().get_template("fragment.html").render(content=parts, style=Markup(style_sheet()))
 
 
 @cache
@@ -109,7 +109,7 @@ def _drawn(picture: Picture) -> Markup:
     try:
         return Markup(svg_of(picture))
     except MissingExtraError:
-        return escape(printable(picture.told))
+        return escape(printable(picture.description))
 
 
 def svg_of(picture: Picture) -> str:
@@ -118,7 +118,7 @@ def svg_of(picture: Picture) -> str:
     for sign, variable in COLOURS.items():
         svg = svg.replace(f'"{sign}"', f'"{variable}"')
     start, end = OF_MARKS.sub("", svg).split(">", 1)
-    words = escape(printable(picture.told))
+    words = escape(printable(picture.description))
     opening = start.replace("<svg ", f'<svg role="img" aria-label="{words}" ', 1)
     return f"{opening}>{end}"
 

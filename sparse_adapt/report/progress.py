@@ -203,8 +203,8 @@ class Bars:
         work.hear(number)
         self.bars.update(work.task, completed=work.done, note=work.note)
         remaining = work.remaining()
-        if remaining is not None and not work.told:
-            work.told = True
+        if remaining is not None and not work.announced:
+            work.announced = True
             if remaining > LONG:
                 self.say(f"{work.what}: about {max(2, round(remaining / 60))} minutes to go")
 
@@ -232,7 +232,7 @@ class _Work:
     total: int | None
     note: str = ""
     done: int = 0
-    told: bool = False  # whether it was said how long it takes
+    announced: bool = False  # whether it was said how long it takes
     begun: float = field(default_factory=lambda: time.monotonic())
     advance: float = field(default_factory=lambda: time.monotonic())
     first: tuple[float, int] | None = (

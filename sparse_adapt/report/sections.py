@@ -73,7 +73,7 @@ class Picture:
 
     kind: ClassVar[str] = "picture"
     spec: Mapping[str, Any]
-    told: str
+    description: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +182,8 @@ class Ranking:
     """What one model finds for a query."""
 
     name: str
-    found: Sequence[RankedDocument]
-    said: str = ""
+    documents: Sequence[RankedDocument]
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,8 +132,8 @@ def _ranking(ranking: Ranking) -> Iterator[RenderableType]:
     """The documents of a ranking, each with the tokens that it shares with the query."""
     if ranking.name:
         yield Text(ranking.name, style=LOUD)
-    yield from _quiet(ranking.said)
-    for document in ranking.found:
+    yield from _quiet(ranking.note)
+    for document in ranking.documents:
         yield Text(f"{document.name}  {document.title}  {document.score}")
         yield from _shown(document.shared)
 

@@ -228,7 +228,7 @@ def _licence(origin: ModelOrigin) -> str:
         )
     else:
         name = origin.hub_id or origin.name
-        sentence = f"The licence of `{name}` is {origin.licence}, according to {origin.told_by}."
+        sentence = f"The licence of `{name}` is {origin.licence}, according to {origin.licence_source}."
     return f"## Licence\n\n{sentence} What the stages learnt from may have a licence of its own.\n"
 
 

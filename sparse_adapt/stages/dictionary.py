@@ -121,12 +121,14 @@ def teach_rows(
     """
     import numpy as np
 
-    from sparse_adapt.objectives.meanings import Sources, asked, defined_texts, labeller_named
+    from sparse_adapt.objectives.meanings import Sources, defined_texts, labeller_named, queries_about
     from sparse_adapt.objectives.rows import Fitting, fit_rows
     from sparse_adapt.synthetic.labelled import LabelledMeanings
 
     stage = defined_texts(encoder, definitions, documents, whole=settings.entries == "whole")
-    sources = (Sources(stage.texts.ids, stage.about) + asked(encoder, queries)).of_terms(stage.defined)
+    sources = (Sources(stage.texts.ids, stage.about) + queries_about(encoder, queries)).of_terms(
+        stage.defined
+    )
     labeller, random = labeller_named(settings.labeller), np.random.default_rng(settings.seed)
     labelled = LabelledMeanings(
         encoder, sources.token_ids, sources.about, labeller, random, stage.documents, A_TERM
@@ -198,12 +200,12 @@ def dictionary(
     `queries`: what the labeller knows besides of texts that mean a term. Raises ConfigError where no definition is of
     a new term.
     """
-    from sparse_adapt.objectives.meanings import asked, defined_texts
+    from sparse_adapt.objectives.meanings import defined_texts, queries_about
 
     read = defined_texts(encoder, definitions, others, whole=settings.entries == "whole")
     settings = settings.settled(terms=len(encoder.new_tokens))
     examples = read.texts, read.about, settings, settings.steps_for(read.sayings)
-    return TermTask("dictionary", encoder, *examples, asked(encoder, queries), read.documents)
+    return TermTask("dictionary", encoder, *examples, queries_about(encoder, queries), read.documents)
 
 
 DICTIONARY = Stage(

@@ -237,12 +237,12 @@ class SixTerms:
 
         documents, before = self.matched.documents, None
         short = [] if batch.samples is None or self.anchor is None else batch.samples.token_ids[:SHORT]
-        queries = documents.asked
+        queries = documents.unclipped
         if self.anchor is not None:
             with torch.no_grad():
                 before = self.anchor.before.weights(batch.documents)
             queries = queries.expand(len(batch.queries), -1)
-            queries = torch.cat([queries, documents.asked_beside(before, len(short))])
+            queries = torch.cat([queries, documents.unclipped_beside(before, len(short))])
         pooled = encoder([*self.matched.ids(batch), *short], queries)
         parts = pooled.weights.split([len(batch.queries), len(batch.documents), len(short)])
         return TermReading(self, encoder, batch, parts[0], parts[1], parts[2], short, pooled.maximum, before)

@@ -133,7 +133,7 @@ class HardestWords:
             single_last=settings.single_last,
         )
         self._refuse_nothing_to_learn()
-        self.steps = settings.steps_for(len(self.sentences.found))
+        self.steps = settings.steps_for(len(self.sentences.usable))
         self.weights: Mapping[str, float] = {
             key: weight
             for key, weight in settings.weights.model_dump().items()
@@ -142,28 +142,28 @@ class HardestWords:
         tokens = range(encoder.vocabulary_size) if settings.softmax == "full" else self.sentences.tokens
         self.vocabulary = sorted({*tokens, *self.sentences.new})
         wanted = math.ceil(settings.refresh * settings.batch_size / settings.visits)
-        size = min(len(self.sentences.found), max(settings.batch_size, wanted))
+        size = min(len(self.sentences.usable), max(settings.batch_size, wanted))
         self.candidates = settings.candidates * settings.together  # of a text
         self.pool = self.beside = Pool(size, self.candidates)
         self.choosing_seconds = 0.0
 
     def _refuse_nothing_to_learn(self) -> None:
         sentences, new = self.sentences, len(self.encoder.new_tokens)
-        if not sentences.found:
+        if not sentences.usable:
             raise ConfigError(
                 f"dynamic: none of the {sentences.skipped:,} sentences of the corpus holds a word to mask; "
                 "check --corpus"
             )
         if new and not sentences.says_new():
             raise ConfigError(
-                f"dynamic: none of the {len(sentences.found) + sentences.skipped:,} sentences holds any of the "
+                f"dynamic: none of the {len(sentences.usable) + sentences.skipped:,} sentences holds any of the "
                 f"{new:,} new terms; teach on a corpus that uses them"
             )
 
     def conclude(self, encoder: object) -> dict[str, float]:
         """What the stage's record says of its sentences, and of the time that choosing words took."""
         return {
-            "sentences": len(self.sentences.found),
+            "sentences": len(self.sentences.usable),
             "sentences_without_words": self.sentences.skipped,
             "sentences_repeated": self.sentences.repeated,
             "choosing_seconds": round(self.choosing_seconds, 2),
@@ -188,7 +188,7 @@ class HardestWords:
         count = min(self.settings.batch_size, len(rows))
         ids, labels = [], []
         for place in sorted(random.choice(len(rows), count, replace=False).tolist()):
-            sentence = self.sentences.found[rows[place]]
+            sentence = self.sentences.usable[rows[place]]
             words = self._chosen(sentence, importances[place], random)
             masked, hidden = self._mask(sentence.token_ids, [sentence.words[word] for word in words])
             ids.append(masked)
@@ -244,12 +244,12 @@ class HardestWords:
         import numpy as np
         import torch
 
-        drawn = random.choice(len(self.sentences.found), len(self.pool.rows), replace=False)
+        drawn = random.choice(len(self.sentences.usable), len(self.pool.rows), replace=False)
         self.pool.rows.copy_(torch.from_numpy(np.sort(drawn)))
         self.pool.left.fill_(self.settings.refresh)
         if self.settings.masking == "dynamic":
             started = time.monotonic()
-            sentences = [self.sentences.found[row] for row in self.pool.rows.tolist()]
+            sentences = [self.sentences.usable[row] for row in self.pool.rows.tolist()]
             with torch.no_grad():
                 self.pool.importances.copy_(self.importances(sentences))
             self.choosing_seconds += time.monotonic() - started

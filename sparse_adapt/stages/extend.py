@@ -34,10 +34,10 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Extend) -> Changed
     record: dict[str, object] = {"folded": extension.folded, "guarded": extension.guarded}
     if extension.known:
         record["known"] = list(extension.known)
-    return Changed(_told_of(extension, encoder.vocabulary_size), record)
+    return Changed(_summary(extension, encoder.vocabulary_size), record)
 
 
-def _told_of(extension: "Extension", size: int) -> str:
+def _summary(extension: "Extension", size: int) -> str:
     """How many tokens a model has now, and how many of them are new."""
     summary = f"{len(extension.new_tokens):,} new tokens, {size:,} in all"
     summary += known_terms_note(extension.known)

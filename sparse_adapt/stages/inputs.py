@@ -17,11 +17,11 @@ if TYPE_CHECKING:  # the readers load when a file is read, so that a table of st
     from sparse_adapt.terms.mining import Term
 
 Content = TypeVar("Content")
-Held = TypeVar("Held", covariant=True)
+Value = TypeVar("Value", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Input(Generic[Held]):
+class Input(Generic[Value]):
     """One kind of input: its key in run files, options and records, its file in a corpus folder, its reader.
 
     `source`: whether a stage needs it, or where it comes from if nobody names it.
@@ -29,7 +29,7 @@ class Input(Generic[Held]):
 
     key: str
     file: str
-    read: Callable[[str, "Inputs"], Held]
+    read: Callable[[str, "Inputs"], Value]
     description: str
     source: Literal["needed", "beside", "inherited", "named"] = "needed"
 

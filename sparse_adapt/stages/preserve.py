@@ -111,7 +111,7 @@ class _Preserving(ABC, Generic[Either]):
         self.documents = documents
         self.background = synthetic(TEXTS, settings.seed) if settings.background > 0.0 else []
         self.saying = _saying(encoder.tokenize(documents), self.pieces)
-        self.taught = sorted(self.saying)
+        self.mentioned = sorted(self.saying)
         if settings.train == "new":  # rows of an earlier extension are old ones here
             for rows in (encoder.input_rows, encoder.output_rows, encoder.output_bias):
                 if rows is not None:
@@ -132,8 +132,8 @@ class _Preserving(ABC, Generic[Either]):
             if self.background and random.random() < self.settings.background:
                 alike = self.background[LIKE_QUERIES if number >= count // 2 else LIKE_PASSAGES]
                 texts.append(alike[int(random.integers(len(alike)))])
-            elif self.taught and random.random() >= ANYWHERE:
-                token = self.taught[int(random.integers(len(self.taught)))]
+            elif self.mentioned and random.random() >= ANYWHERE:
+                token = self.mentioned[int(random.integers(len(self.mentioned)))]
                 row = int(random.choice(self.saying[token]))
                 texts.append(self._around(self.documents[row], token, longest, random))
             else:

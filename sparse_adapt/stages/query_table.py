@@ -79,7 +79,7 @@ class Questions:
 
     drawn: "Drawn"
     tokens: "Tensor"
-    said: "Tensor"  # (Q, T), whether there is a token
+    mask: "Tensor"  # (Q, T), whether there is a token
     weights: "Tensor"
 
 
@@ -119,7 +119,7 @@ class TokenWeights:
             np.array([token for token in dict.fromkeys(ids) if self.start[token]], np.int64)
             for ids in encoder.tokenize([entry.query for entry in candidates], "query")
         ]
-        self.held = self._at_tokens(encoder, token_ids)
+        self.candidates = self._at_tokens(encoder, token_ids)
         self.beside = TokenGains(encoder.input_rows.detach().cpu(), settings.new_learning_rate)
         scale = self._first_scale() if settings.calibrate else None
         self.comparison = ScoreComparison(settings.kd, settings.temperature, scale)
@@ -158,7 +158,7 @@ class TokenWeights:
         rows = sorted(
             {self.scored.row[name] for entry in self.scored.candidates for name in entry.document_ids}
         )
-        read = encoder.form.kept(vectors(encoder, [token_ids[row] for row in rows]))
+        read = encoder.form.pruned(vectors(encoder, [token_ids[row] for row in rows]))
         place = {row: number for number, row in enumerate(rows)}
         sums = []
         for entry, tokens in zip(self.scored.candidates, self.queries, strict=True):
@@ -174,7 +174,7 @@ class TokenWeights:
         tokens, mask = torch.zeros(shape, dtype=torch.long), torch.zeros(shape, dtype=torch.bool)
         weights = torch.zeros(len(drawn.queries), drawn.places.shape[1], longest)
         for number, row in enumerate(drawn.queries):
-            own, candidates = self.queries[row], self.held[row]
+            own, candidates = self.queries[row], self.candidates[row]
             tokens[number, : len(own)], mask[number, : len(own)] = torch.from_numpy(own), True
             weights[number, : len(candidates), : len(own)] = torch.from_numpy(candidates)
         return Questions(drawn, tokens, mask, weights)
@@ -209,14 +209,14 @@ class TableReading:
 
         device = self.gain.device
         start = torch.from_numpy(self.task.start)[self.questions.tokens].to(device)
-        weights = start * self.gain.exp() * self.questions.said.to(device)
+        weights = start * self.gain.exp() * self.questions.mask.to(device)
         scores = (self.questions.weights.to(device) * weights.unsqueeze(1)).sum(dim=-1)
         return self.task.scored.compared(scores, self.questions.drawn, self.task.comparison)
 
 
 def hold(read: TableReading) -> "Tensor":
     """The mean over queries of the squared own parts of their tokens' token scales."""
-    own, mentions = read.task.beside.own, read.questions.said.to(read.task.beside.own.device)
+    own, mentions = read.task.beside.own, read.questions.mask.to(read.task.beside.own.device)
     return (own[read.questions.tokens.to(own.device)].square() * mentions).sum(dim=1).mean()
 
 

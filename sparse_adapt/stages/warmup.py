@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 SAMPLES = 128  # synthetic texts a step at most, where their number goes by that of the terms; they are short
 ANCHORED = 16  # synthetic texts that the anchor holds where every weight learns: the first, background ones among them
-HELD = 0.5  # what the anchor on them counts beside that on documents
+SYNTHETIC_SHARE = 0.5  # what the anchor on them counts beside that on documents
 
 
 class WarmupWeights(Settings):
@@ -170,7 +170,7 @@ class TermTask:
         has_labels = self.anchored or self.weights["domain"] > 0.0
         self.general = general_passages(encoder) if has_labels else Texts(encoder, [])
         self.general_before = Remembered(reference, self.general.old_ids, GENERAL)
-        self.held = ANCHORED if self.anchored else 0  # synthetic texts
+        self.anchored_texts = ANCHORED if self.anchored else 0  # synthetic texts
         sources = Sources(texts.ids, about)
         sources = sources if also is None else sources + also
         self.meanings = meanings(reference, sources, settings.labeller, settings.seed, documents)
@@ -228,13 +228,13 @@ class TermTask:
         settings, targets = self.settings, self.targets
         says = np.concatenate([self.texts.says[batch.rows], self.general.says[batch.general]])
         whole = says.any(axis=1) | self.anchored  # read to their vectors; the others for new tokens alone
-        set_aside = batch.samples.token_ids[: self.held]
+        set_aside = batch.samples.token_ids[: self.anchored_texts]
         read, anchor = self._anchored(encoder, batch, np.flatnonzero(whole), set_aside)
         token_ids = self._token_ids(batch)
         new = encoder.output_rows.new_zeros(len(token_ids), self.texts.new)
         unread = np.flatnonzero(~whole)
         new[np.flatnonzero(whole)] = read[: whole.sum()]
-        unsaid = [[token_ids[row] for row in unread], batch.samples.token_ids[self.held :]]
+        unsaid = [[token_ids[row] for row in unread], batch.samples.token_ids[self.anchored_texts :]]
         new[unread], rest = (new_logits(encoder, ids, self.texts, self.moves) for ids in unsaid)
         logits = torch.cat([read[whole.sum() :], rest])
         if not settings.raw_logits:
@@ -263,7 +263,7 @@ class TermTask:
     ) -> "tuple[Tensor, Tensor]":
         """Largest raw logits of the new tokens (B, D), and how far the texts are from what they were.
 
-        Of those documents and passages of a step that `whole` counts, and then of `held`, which are synthetic texts.
+        Of those documents and passages of a step that `whole` counts, and then of `set_aside`, synthetic texts.
         """
         import torch
 
@@ -280,17 +280,17 @@ class TermTask:
         token_ids = self._token_ids(batch)
         pooled = encoder(
             [*(token_ids[place] for place in whole), *set_aside],
-            self.texts.asked_beside(before, len(set_aside)),
+            self.texts.unclipped_beside(before, len(set_aside)),
         )
         now = losses.unclipped(pooled.maximum[: len(whole)], before, encoder.form.activate)
         compared = torch.cat([self.texts.comparable(rows), self.general.comparable(general)])
         for part in (slice(len(rows)), slice(len(rows), len(whole))):
             if len(before[part]):
                 anchor = anchor + losses.drift(now[part], before[part], compared[part].to(now.device))
-        anchor = anchor + HELD * self._held(pooled.weights[len(whole) :], set_aside)
+        anchor = anchor + SYNTHETIC_SHARE * self._distance(pooled.weights[len(whole) :], set_aside)
         return pooled.maximum[:, self.texts.first : self.texts.first + self.texts.new], anchor
 
-    def _held(self, weights: "Tensor", token_ids: Sequence[Sequence[int]]) -> "Tensor":
+    def _distance(self, weights: "Tensor", token_ids: Sequence[Sequence[int]]) -> "Tensor":
         """Distance of synthetic texts (B, V) to what they were."""
         import torch
 

@@ -25,7 +25,7 @@ def entry_queries(uses: Sequence[Use], most: int) -> list[SyntheticQuery]:
 
     Those of some entries are set aside, none of which gets a token. Each entry has one query before any has a second.
     """
-    useful = [use for use in uses if use.asked]
+    useful = [use for use in uses if use.makes_queries]
     able = [use for use in useful if not use.token]
     step = max(HELD_ONE_IN, -(-len(able) // MOST_HELD))
     set_aside = {id(use) for use in able[::step]}
@@ -51,12 +51,12 @@ def _of_entry(entry: Entry) -> Iterator[SyntheticQuery]:
     if entry.acronym and entry.acronym != entry.term:
         yield SyntheticQuery("", entry.acronym, ACRONYM, "", meaning=forms)
     for sense in entry.senses[:SENSES]:
-        text = _asked(sense, entry)
+        text = _query_of(sense, entry)
         if text:
             yield SyntheticQuery("", text, DEFINITION, "", meaning=f"{entry.term}: {sense}")
 
 
-def _asked(sense: str, entry: Entry) -> str:
+def _query_of(sense: str, entry: Entry) -> str:
     """The first sentence of a sense that is no form of the entry, without the entry's forms; empty where none is."""
     pattern = re.compile(
         "|".join(rf"\b{re.escape(form)}\b" for form in sorted(entry.forms, key=len, reverse=True)), re.I

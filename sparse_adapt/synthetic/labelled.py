@@ -45,7 +45,7 @@ NEIGHBOURS, NEARER = 1000, 0.05  # words near a source; by how much nearer a wor
 LONGEST = 40  # tokens of a reworded window
 MOST_NEAR, MOST_ANY, MOST_GLUE = 8, 6, 16  # words of each kind in a text of words near a source
 KEYWORDS, DROPPED = 0.3, 0.4  # share of reworded windows that lose words, and how many of them
-TOLD = 10.0  # length of words' scores for terms beside that of their vectors: so much faster they are learnt from
+SCORE_LENGTH = 10.0  # of words' scores for terms beside their vectors: so much faster they are learnt from
 WORDS_AT_ONCE = 1024
 BACKGROUND_ONE_IN = 2  # of the background texts that there are
 FEWER_EVERYDAY = 4  # one background text in so many drawn from anywhere
@@ -110,13 +110,13 @@ class LabelledMeanings:
             _teaching(column, bool(own.any()))
             for column, own in zip(self.similarity_margin.T, about.T, strict=True)
         ]
-        self.taught = np.flatnonzero([len(texts) > 0 for texts in self.teaching])
+        self.with_texts = np.flatnonzero([len(texts) > 0 for texts in self.teaching])
 
     def word_features(self) -> WordFeatures:
         """Of each ordinary word its vector and what it says for a term, less the mean."""
         known = np.concatenate([self.words, self.glue])
         scores = word_scores(self.pool, known, self.similarity_margin)[: len(self.words)]
-        features = np.concatenate([self.vectors, TOLD * scores], axis=1)
+        features = np.concatenate([self.vectors, SCORE_LENGTH * scores], axis=1)
         return WordFeatures(self.words, np.asarray(features - features.mean(axis=0)))
 
     def draw(self, count: int, random: Generator) -> Samples:
@@ -128,8 +128,8 @@ class LabelledMeanings:
         rows = random.integers(self.made, len(self.pool), background).tolist()
         answers = random.choice(len(self.answered), count - background)
         rows += [int(random.choice(self.answered[answer])) for answer in answers]
-        if len(self.taught):
-            terms = random.choice(self.taught, count)
+        if len(self.with_texts):
+            terms = random.choice(self.with_texts, count)
             rows += [int(random.choice(self.teaching[term])) for term in terms]
         return self._samples(rows)
 

@@ -38,7 +38,7 @@ EXACT = 1e-4  # or as soon as the residual is so small beside what was asked
 ALIKE, LEAST_ALIKE = 11, 0.4  # words that may stand for another in training, and the least cosine to it
 COMMON = 8_000  # common ones that may stand for another
 FURTHER = 8  # words that a word is drawn from, after the `ALIKE` that examples draw from
-TRIED, TEXTS = 24, 3  # texts of a definition: those made, and those of them that stay
+SAMPLES, TEXTS = 24, 3  # texts of a definition: those made, and those of them that stay
 TELLING = 5.8  # zipf frequency (Speer 2022, wordfreq) from which on a word stays as it is
 
 WORD = re.compile(r"[^\W\d_]+")
@@ -187,7 +187,7 @@ def reworded(definitions: Sequence[Definition], dense: DenseEncoder, seed: int) 
     made = [
         (row, text)
         for row, each in enumerate(definitions)
-        for _ in range(TRIED)
+        for _ in range(SAMPLES)
         if (text := _in_other_words(each.definition, others, random))
     ]
     if not made:

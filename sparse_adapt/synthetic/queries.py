@@ -270,7 +270,7 @@ def _phrase(text: str, maker: _Maker) -> str | None:
 def _written(
     documents: Sequence[Document], held_out: int, write: Write, seen: set[str]
 ) -> Iterator[SyntheticQuery]:
-    """Queries that a model writes for documents, of which the first `held` are set aside."""
+    """Queries that a model writes for documents, of which the first `held_out` are set aside."""
     for place, (document, queries) in enumerate(zip(documents, write(documents), strict=True)):
         for kind, text in queries:
             if text.casefold() not in seen:

@@ -47,7 +47,7 @@ class Samples(NamedTuple):
     """
 
     token_ids: list[list[int]]
-    meant: Tensor
+    meaning: Tensor
     quiet: Tensor
     similarity_margin: Tensor | None = None
 
@@ -56,7 +56,7 @@ class Samples(NamedTuple):
         places = torch.from_numpy(rows)
         similarity_margin = None if self.similarity_margin is None else self.similarity_margin[places]
         return Samples(
-            [self.token_ids[row] for row in rows], self.meant[places], self.quiet[places], similarity_margin
+            [self.token_ids[row] for row in rows], self.meaning[places], self.quiet[places], similarity_margin
         )
 
     def beside(self, others: "Samples") -> "Samples":
@@ -64,8 +64,10 @@ class Samples(NamedTuple):
         similarity_margin = None
         if self.similarity_margin is not None and others.similarity_margin is not None:
             similarity_margin = torch.cat([self.similarity_margin, others.similarity_margin])
-        meant, quiet = (torch.cat(both) for both in ((self.meant, others.meant), (self.quiet, others.quiet)))
-        return Samples([*self.token_ids, *others.token_ids], meant, quiet, similarity_margin)
+        meaning, quiet = (
+            torch.cat(both) for both in ((self.meaning, others.meaning), (self.quiet, others.quiet))
+        )
+        return Samples([*self.token_ids, *others.token_ids], meaning, quiet, similarity_margin)
 
 
 class WordFeatures(NamedTuple):
@@ -126,7 +128,7 @@ class Meanings:
         common = np.argsort(-self.document_share, kind="stable")
         self.glue = common[old[common] & ~np.isin(common, list(self.special))][:GLUE]
         self.by_term = [np.flatnonzero(column) for column in about.T]
-        self.taught = np.flatnonzero([len(rows) > 0 for rows in self.by_term])
+        self.with_texts = np.flatnonzero([len(rows) > 0 for rows in self.by_term])
         self.elsewhere = np.flatnonzero(~about.any(axis=1))
         self.near = _neighbours(reference, telling, about, self.ends, old_words)
 
@@ -142,8 +144,8 @@ class Meanings:
             for row in rows
         ]
         targets, unknown = self.about[rows], self.unknown[rows]
-        if len(self.taught):
-            terms = random.choice(self.taught, count)
+        if len(self.with_texts):
+            terms = random.choice(self.with_texts, count)
             examples = [self._about(int(term), random) for term in terms]
             texts += [text for text, _ in examples]
             targets = np.concatenate([targets, [also for _, also in examples]])

@@ -126,7 +126,7 @@ class Tally:
     """What became of the answers of a model: how much was taken, and why the rest wasn't, by the things asked about."""
 
     model: str
-    asked: int = 0
+    prompts: int = 0
     before: int = 0  # answers that were kept from an earlier run
     requests: int = 0
     taken: int = 0
@@ -136,7 +136,7 @@ class Tally:
     def lines(self, what: str) -> Iterator[str]:
         """The same in words; `what` was written."""
         earlier = f", {self.before:,} of which were kept from an earlier run" if self.before else ""
-        yield f"{self.taken:,} {what} by {self.model} ({self.asked:,} prompts{earlier}; {self.requests:,} requests)"
+        yield f"{self.taken:,} {what} by {self.model} ({self.prompts:,} prompts{earlier}; {self.requests:,} requests)"
         for verb, reasons in (("refused", self.refused), ("unanswered", self.unanswered)):
             by_reason: dict[str, list[str]] = {}
             for name, reason in reasons.items():
@@ -230,7 +230,7 @@ def _passages(
             if len(best_passages) > 2 * PASSAGES:
                 passages[term] = nlargest(PASSAGES, best_passages)
     for each in terms:
-        best = sorted(nlargest(PASSAGES, passages.get(each.text, [])), key=lambda held: -held[1])
+        best = sorted(nlargest(PASSAGES, passages.get(each.text, [])), key=lambda passage: -passage[1])
         yield each, [(key, _passage(text, each.text, names)) for _, _, key, text in best]
 
 

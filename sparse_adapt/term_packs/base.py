@@ -82,7 +82,7 @@ def _moved(model: SparseEncoder, base: SparseEncoder) -> str:
             return name
     names = base.tokens
     for kind, tensor in old.items():
-        same_rows = _kept(len(base.tokenizer), len(model.tokenizer), len(tensor))
+        same_rows = _shared_rows(len(base.tokenizer), len(model.tokenizer), len(tensor))
         same = (rows[kind][same_rows] == tensor[same_rows]).reshape(len(same_rows), -1).all(dim=1)
         if not same.all():
             first = int(same_rows[int((~same).nonzero()[0])])
@@ -90,7 +90,7 @@ def _moved(model: SparseEncoder, base: SparseEncoder) -> str:
     return ""
 
 
-def _kept(old: int, new: int, rows: int) -> Tensor:
+def _shared_rows(old: int, new: int, rows: int) -> Tensor:
     """The rows of a base that no new token took: those of its tokens, and spare ones behind the last new token."""
     return torch.cat([torch.arange(old), torch.arange(min(new, rows), rows)])
 

@@ -17,7 +17,7 @@ def pack_card(pack: TermPack) -> str:
     return (
         f"---\n{header}\n---\n\n# {pack.name}: {len(pack.terms):,} terms for {base.name}\n\n"
         f"Rows of new tokens, without a model, for `{base.hub_id or base.name}` alone: {terms}.\n\n"
-        f"Taught by {made.taught_by}; made by {made.author} with sparse-adapt {made.version}, {made.at[:10]}.\n\n"
+        f"Taught by {made.stages_in_words}; made by {made.author} with sparse-adapt {made.version}, {made.at[:10]}.\n\n"
         f"```shell\nsparse-adapt unpack {HERE} --model {base.name} -o with-terms\n```\n\n"
         f"The licence of the base model is {base.licence}. What the stages learnt from may have a licence of its own.\n"
     )

@@ -94,7 +94,7 @@ class Made(Record):
         return at
 
     @property
-    def taught_by(self) -> str:
+    def stages_in_words(self) -> str:
         """The stages, in words."""
         stages = [
             f"{each['stage']} ({each['steps']:,} steps)" if "steps" in each else str(each["stage"])

@@ -33,7 +33,7 @@ from sparse_adapt.term_packs.pack import AGAIN, TermPack, read_pack, write_pack
 FOLDER, LIST_FILE = "packs", "packs.json"
 
 
-class _Held(Record):
+class _PackList(Record):
     """The base of a model with packs, by its name and checksum, its packs' files, and the checksum of all of it."""
 
     model: str
@@ -108,7 +108,7 @@ def plan_unpacking(files: Sequence[str | Path], model: str | Path, remove: Seque
     Raises ConfigError for a name that is none of its packs', and InputError for a file that is no pack, or none for
     this model, and for two packs with a term in common.
     """
-    added = [pack for file in files for pack in _given(file)]
+    added = [pack for file in files for pack in _packs_of(file)]
     before = open_model(model)
     names = [pack.name for pack in before.packs]
     for name in remove:
@@ -123,7 +123,7 @@ def plan_unpacking(files: Sequence[str | Path], model: str | Path, remove: Seque
     return Unpacking(str(model), before, packs)
 
 
-def _given(file: str | Path) -> list[TermPack]:
+def _packs_of(file: str | Path) -> list[TermPack]:
     """The pack in a file, or of a repository of the Hub. Raises InputError where there is none."""
     packs = packs_in(file) if hub_id_in(str(file)) else [read_pack(file)]
     if not packs:
@@ -242,7 +242,7 @@ def _write_packs(folder: Path, plan: Unpacking, sha256: str) -> None:
     folder.mkdir()
     for pack in plan.packs:
         write_pack(pack, folder / f"{pack.name}.pack")
-    stored = _Held(
+    stored = _PackList(
         model=absolute(plan.before.model),
         base_sha256=plan.before.sha256,
         packs=tuple(f"{pack.name}.pack" for pack in plan.packs),
@@ -251,10 +251,10 @@ def _write_packs(folder: Path, plan: Unpacking, sha256: str) -> None:
     write_json(folder / LIST_FILE, stored.model_dump(mode="json"))
 
 
-def _read_list(folder: Path) -> _Held | None:
+def _read_list(folder: Path) -> _PackList | None:
     """What names the base; None for a model without packs. Raises InputError for a list that is damaged."""
     path = folder / LIST_FILE
-    return read_list(path, _Held, "put the packs into the base model anew") if path.is_file() else None
+    return read_list(path, _PackList, "put the packs into the base model anew") if path.is_file() else None
 
 
 def _write_about(work: Path, plan: Unpacking, name: str, started: float) -> None:

@@ -57,7 +57,7 @@ FEW = 100  # so many terms cost too little to count
 CAMEL_CASE = re.compile(r"[^\W\d_A-Z][A-Z]")
 
 
-TermsGiven = str | Path | Iterable["str | Term | Mapping[str, Any]"] | Mapping[str, Iterable[str]]
+TermsLike = str | Path | Iterable["str | Term | Mapping[str, Any]"] | Mapping[str, Iterable[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ def _listed(path: Location) -> list[Term]:
     return terms
 
 
-def terms_of(source: TermsGiven) -> list[Term]:
+def terms_of(source: TermsLike) -> list[Term]:
     """Terms from a `terms.json` (a folder with one, a bundled name), a list of words, or lists of words by category.
 
     Raises InputError for a word that is empty or comes twice, and for a string that is no file.

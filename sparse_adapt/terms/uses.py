@@ -74,7 +74,7 @@ class Use:
     refused: str = ""
 
     @property
-    def asked(self) -> bool:
+    def makes_queries(self) -> bool:
         """Whether queries are made of it: its words have tokens, which are to find what it means."""
         return not self.refused and self.kind != "reference"
 
@@ -123,7 +123,7 @@ def summary(uses: Sequence[Use]) -> Iterator[str]:
     counts = Counter(use.kind for use in uses)
     kinds = [f"{counts[kind]:,} {KINDS[kind][counts[kind] > 1]}" for kind in KINDS if counts[kind]]
     yield f"{len(uses):,} entries: {', '.join(kinds)}"
-    tokens, queries = sum(bool(use.token) for use in uses), sum(use.asked for use in uses)
+    tokens, queries = sum(bool(use.token) for use in uses), sum(use.makes_queries for use in uses)
     yield f"{tokens:,} words of them get a token, {queries:,} entries make queries"
     reasons: dict[str, list[str]] = {}
     for use in uses:

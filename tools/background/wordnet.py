@@ -73,7 +73,7 @@ def _entry(
             for sense, sentence in zip(meanings, sentences, strict=False)
             for text in (sentence, *sense.examples[:1])
         ]
-        question = _asked(part, word, meanings, form)
+        question = _question(part, word, meanings, form)
     text = cut(" ".join(map(_sentence, sentences)))
     return Entry("wordnet", word, "", text, question) if len(text.split()) >= WORDS[0] else None
 
@@ -83,7 +83,7 @@ def _sentence(words: str) -> str:
     return text if text.endswith(("!", "?")) else text + "."
 
 
-def _asked(part: str, word: str, meanings: list[Sense], form: int) -> str:
+def _question(part: str, word: str, meanings: list[Sense], form: int) -> str:
     """A question about one word."""
     counted = re.match(r"(?:an?|one|any|someone) ", meanings[0].gloss)
     article = ("an " if word[0] in "aeiou" else "a ") if counted else ""

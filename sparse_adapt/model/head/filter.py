@@ -50,11 +50,11 @@ def positive_logits(states: Tensor, starts: Tensor, weight: Tensor, bias: Tensor
 def positive_pool(
     states: Tensor, starts: Tensor, places: Tensor, weight: Tensor, bias: Tensor | None, wanted: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Maximum logits (B, V) and their positions (B, V), exact where they may be above zero or are `asked` for.
+    """Maximum logits (B, V) and their positions (B, V), exact where they may be above zero or are `wanted`.
 
     Elsewhere -inf and 0.
 
-    asked: booleans (B, V) or (V); the rest as in `cpu.pool`, all float32.
+    wanted: booleans (B, V) or (V); the rest as in `cpu.pool`, all float32.
     """
     shift = torch.zeros(len(weight)) if bias is None else bias.float()
     rough = _rough(states, starts, weight, shift)

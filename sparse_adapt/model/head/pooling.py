@@ -52,7 +52,7 @@ def splade_pool(
     precision, and position (B, V). The first of tied positions wins, before the bias is added; a text that
     is masked everywhere has maximum -inf, position 0 and no gradient. Memory grows with B V, not with L.
 
-    `asked`, booleans (B, V) or (V): the tokens whose maximum is wanted even at zero or below; of the others, a
+    `wanted`, booleans (B, V) or (V): the tokens whose maximum is wanted even at zero or below; of the others, a
     hundred times as many, only what is above zero is told, which is all that weights need: the rest is -inf
     at position 0. A processor that multiplies bfloat16 finds these in a third to a half of the time (`filter.py`).
     On a processor the same input gives the same bits; on CUDA the gradient's sums do so under

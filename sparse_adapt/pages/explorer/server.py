@@ -108,7 +108,7 @@ def _answer(explored: Explored, at: Addresses, view: View) -> Callable[[Request]
             except Missing:
                 return _missing(explored, at), 404
             except SparseAdaptError as error:
-                return at.said(explored, MISTAKE, str(error)), 400
+                return at.message_page(explored, MISTAKE, str(error)), 400
 
     async def endpoint(request: Request) -> Response:
         page, status = await run_in_threadpool(shown, request)
@@ -154,14 +154,14 @@ def _save(explored: Explored, at: Addresses, saves: Path) -> Callable[[Request],
         except Missing:
             page, status = _missing(explored, at), 404
         except SparseAdaptError as error:
-            page, status = at.said(explored, MISTAKE, str(error)), 400
+            page, status = at.message_page(explored, MISTAKE, str(error)), 400
         return HTMLResponse(served(page, f"{at.root}/page.css", f"{at.root}/explore.js"), status)
 
     return endpoint
 
 
 def _missing(explored: Explored, at: Addresses) -> WebPage:
-    return at.said(explored, "Nothing is here", "Follow a link above.")
+    return at.message_page(explored, "Nothing is here", "Follow a link above.")
 
 
 def _fields(body: bytes) -> list[tuple[str, str]]:

@@ -43,16 +43,16 @@ STEPS = 100  # of a slider
 def terms_page(explored: Explored, at: Addresses) -> WebPage:
     """Every new term with the share of background queries that activate it."""
     if not explored.terms:
-        return at.said(explored, "Terms", "This model was given no new term.")
+        return at.message_page(explored, "Terms", "This model was given no new term.")
     scales = explored.scales
-    assert scales.said is not None, "scales of a corpus"
+    assert scales.mentions is not None, "scales of a corpus"
     shares = (scales.background > 0).mean(axis=0)
     order = np.argsort(-shares, kind="stable")[:LISTED]
     tokens = explored.main.model.new_tokens
     rows: list[Row] = [
         {
             "term": tokens[place].term,
-            "documents": int(scales.said[:, place].sum()),
+            "documents": int(scales.mentions[:, place].sum()),
             "background": float(shares[place]),
             "to": at.term(tokens[place].token_id),
         }
@@ -179,8 +179,8 @@ def _strays(explored: Explored, at: Addresses, token: NewToken) -> list[Part]:
 
 
 def _where(explored: Explored, at: Addresses, token: NewToken) -> list[Part]:
-    assert explored.scales.said is not None, "scales of a corpus"
-    rows: Sequence[int] = np.flatnonzero(explored.scales.said[:, _place(explored, token)]).tolist()
+    assert explored.scales.mentions is not None, "scales of a corpus"
+    rows: Sequence[int] = np.flatnonzero(explored.scales.mentions[:, _place(explored, token)]).tolist()
     if not rows:
         return [Prose("No document says it.", "quiet")]
     weights = explored.main.documents[rows][:, [token.token_id]].toarray()[:, 0]

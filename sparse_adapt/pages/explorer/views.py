@@ -58,7 +58,7 @@ class Addresses(NamedTuple):
         links = [("Ask a query", f"{self.root}/"), ("Terms", f"{self.root}/terms")]
         return WebPage(title, sections, lead or _about(explored), links=links)
 
-    def said(self, explored: Explored, title: str, text: str) -> WebPage:
+    def message_page(self, explored: Explored, title: str, text: str) -> WebPage:
         """A page that says one thing: a mistake, or that nothing is here."""
         return self.page(explored, title, [Section("said", title, [Prose(text)])])
 

@@ -28,7 +28,7 @@ from sparse_adapt.research.contradicting.masked import MaskedFiller
 from sparse_adapt.research.contradicting.spans import SpanFiller, is_sequence_to_sequence
 from sparse_adapt.research.parsing import ParsedSentence, Parser
 
-ASKED_FILE, JOURNAL_FILE, TUNED = "asked.json", "sentences.jsonl", "generator"
+REQUEST_FILE, JOURNAL_FILE, TUNED = "request.json", "sentences.jsonl", "generator"
 SENTENCES = 2_000
 
 
@@ -73,13 +73,13 @@ def write(
         check_language(asked.language)
     tally = Tally()
     with way_to_file(place) as work:
-        check_request(work / ASKED_FILE, asked._asdict())
+        check_request(work / REQUEST_FILE, asked._asdict())
         parser = Parser(asked.language)
         tuned_here = work / TUNED
         source = tuned_here if tuned_here.is_dir() else asked.generator
         filler = load_filler(source, parser.between, device)
         sentences = _read(asked, parser, filler, tally, progress_for)
-        write_json(work / ASKED_FILE, asked._asdict())
+        write_json(work / REQUEST_FILE, asked._asdict())
         if asked.tune and not tuned_here.is_dir():
             progress = progress_for("tuning", asked.tune)
             texts = [each.text for each in sentences]

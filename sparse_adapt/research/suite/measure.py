@@ -102,13 +102,13 @@ def run_suite(
     *,
     explain: bool = False,
     device: str = "cpu",
-    kept: Path | None = None,
+    cache: Path | None = None,
     progress_for: ProgressFor = no_progress_for,
     finish: Callable[[MeasuredSuite, Path], None] | None = None,
 ) -> MeasuredSuite:
     """Measure every row on every collection. Everything that can be wrong is looked at before anything is encoded.
 
-    `kept`: where vectors stay, by default in the folder. `progress_for` is called with each collection and how many
+    `cache`: where vectors stay, by default in the folder. `progress_for` is called with each collection and how many
     documents it has; `finish` writes into the folder before it gets its name.
     """
     collections = {name: read_place(suite, name) for name in suite.collections}
@@ -116,13 +116,13 @@ def run_suite(
     _check_coined(suite, collections)
     folder = nullcontext(None) if place is None else output_folder(place.reading(_read_by(suite)))
     with folder as work:
-        own = kept is None and work is not None
-        if kept is None and work is not None:
-            kept = work / VECTORS
+        own = cache is None and work is not None
+        if cache is None and work is not None:
+            cache = work / VECTORS
         old = None if place is None else place.folder / VECTORS
         members = members_of(suite)
         workshop = Workshop(
-            {name: row for each in members.values() for name, row in each.items()}, kept, old, device
+            {name: row for each in members.values() for name, row in each.items()}, cache, old, device
         )
         workshop.check()
         reached: list[Reached] = []

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
-from sparse_adapt.files.kept import keep_vectors, kept_vectors
+from sparse_adapt.files.cache import cached_vectors, keep_vectors
 from sparse_adapt.files.marker import checksum_of_bytes, checksum_of_texts
 from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.forms import Side
@@ -80,10 +80,10 @@ Ranker = Sparse | Dense
 
 @dataclass(slots=True)
 class Workshop:
-    """Makes rankers, each once a collection. `kept` is where vectors stay; `old` where they may be already."""
+    """Makes rankers, each once a collection. `cache` is where vectors stay; `old` where they may be already."""
 
     rows: dict[str, SuiteRanker]
-    kept: Path | None = None
+    cache: Path | None = None
     old: Path | None = None
     device: str = "cpu"
     loaded: dict[str, tuple[SparseEncoder, str]] = field(default_factory=dict)
@@ -154,7 +154,7 @@ class Workshop:
         return _find(queries, lambda first, last: add_z_scores([part.scores(first, last) for part in parts]))
 
     def _dense(self, source: str) -> DenseEncoder:
-        return DenseEncoder(source, device=self.device, cache=self.kept, old=self.old)
+        return DenseEncoder(source, device=self.device, cache=self.cache, old=self.old)
 
     def _sparse(
         self, model: str, scale: str, queries: list[str], documents: list[str], progress: Progress
@@ -176,21 +176,21 @@ class Workshop:
             vectors = self._kept(name)
             if vectors is None:
                 vectors = encode(encoder, part, side)
-                if self.kept is not None:
-                    keep_vectors(self.kept / name, vectors)
+                if self.cache is not None:
+                    keep_vectors(self.cache / name, vectors)
             parts.append(vectors)
             progress(len(part))
         return csr_matrix(vstack(parts, format="csr")) if parts else encode(encoder, [], side)
 
     def forget_others(self) -> None:
         """Remove sparse vectors of texts or models that were others when an unfinished suite kept them."""
-        for path in self.kept.glob("sparse-*.safetensors") if self.kept is not None else ():
+        for path in self.cache.glob("sparse-*.safetensors") if self.cache is not None else ():
             if path.name not in self.asked:
                 path.unlink()
 
     def _kept(self, name: str) -> csr_matrix | None:
         self.asked.add(name)
-        return None if self.kept is None else kept_vectors(self.kept / name, self.old)
+        return None if self.cache is None else cached_vectors(self.cache / name, self.old)
 
 
 def costs(ranker: Any) -> Costs | None:  # noqa: ANN401 - a sum has no vectors

@@ -19,7 +19,7 @@ from scipy.sparse import csr_matrix, vstack
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
-from sparse_adapt.files.kept import sound_csr
+from sparse_adapt.files.cache import sound_csr
 from sparse_adapt.files.marker import checksum_of_bytes
 from sparse_adapt.files.records import Record, read_record
 from sparse_adapt.files.writing import write_bytes

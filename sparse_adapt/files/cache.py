@@ -26,12 +26,12 @@ def keep_arrays(path: Path, arrays: Arrays) -> None:
     write_bytes(path, save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
 
 
-def kept_arrays(path: Path, old: Path | None = None) -> Arrays | None:
+def cached_arrays(path: Path, old: Path | None = None) -> Arrays | None:
     """The arrays at `path`, or None where nothing whole is there; those of a folder `old` are put there first."""
     try:
         arrays: Arrays | None = load_file(path)
     except (OSError, SafetensorError):
-        arrays = None if old is None else kept_arrays(old / path.name)
+        arrays = None if old is None else cached_arrays(old / path.name)
         if arrays is not None:
             keep_arrays(path, arrays)
     return arrays
@@ -45,9 +45,9 @@ def keep_vectors(path: Path, vectors: csr_matrix) -> None:
     )
 
 
-def kept_vectors(path: Path, old: Path | None = None) -> csr_matrix | None:
+def cached_vectors(path: Path, old: Path | None = None) -> csr_matrix | None:
     """The sparse vectors (rows, V) at `path`, or None where nothing whole is there; `old` as for arrays."""
-    arrays = kept_arrays(path, old)
+    arrays = cached_arrays(path, old)
     if arrays is None or set(arrays) != {"data", "indices", "indptr", "shape"}:
         return None
     try:

@@ -16,7 +16,7 @@ from sparse_adapt.collection.columns import (
     OF_GLOSSARIES,
     OF_JUDGEMENTS,
     OF_QUERIES,
-    ColumnsGiven,
+    ColumnsLike,
     Keys,
     Names,
     chosen_columns,
@@ -51,9 +51,9 @@ ATTRIBUTES = (
 MISSING = ("NAType", "NaTType")  # of pandas, which compare with nothing
 
 Place = str | Path
-QueriesGiven = Place | Iterable[str | Mapping[str, Any] | Query] | Mapping[str, str]
-JudgementsGiven = Place | Mapping[str, Mapping[str, int] | Iterable[str]] | Iterable[Mapping[str, Any]]
-DefinitionsGiven = Place | Iterable[Mapping[str, Any] | tuple[str, str] | Definition] | Mapping[str, str]
+QueriesLike = Place | Iterable[str | Mapping[str, Any] | Query] | Mapping[str, str]
+JudgementsLike = Place | Mapping[str, Mapping[str, int] | Iterable[str]] | Iterable[Mapping[str, Any]]
+DefinitionsLike = Place | Iterable[Mapping[str, Any] | tuple[str, str] | Definition] | Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,12 @@ class Corpus:
     """
 
     place: str | None
-    held: tuple[Document, ...] = ()
+    documents: tuple[Document, ...] = ()
     table: str = ""
     chosen: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, source: "DocumentsGiven", columns: ColumnsGiven = ()) -> "Corpus":
+    def of(cls, source: "DocumentsLike", columns: ColumnsLike = ()) -> "Corpus":
         """Resolve what a caller gives. Things in memory are read once, here; a place is read when asked for.
 
         columns: those of a table, by their fields.
@@ -89,13 +89,13 @@ class Corpus:
     @property
     def name(self) -> str:
         """What messages and records call it."""
-        return self.place or self.table or f"{len(self.held):,} documents in memory"
+        return self.place or self.table or f"{len(self.documents):,} documents in memory"
 
     def read(self) -> Iterator[Document]:
         """Every document in its order. Raises InputError for the first thing that is wrong with a file."""
         if self.table:
             return read_documents(self.table, self.chosen)
-        return iter(self.held) if self.place is None else read_documents(self.place)
+        return iter(self.documents) if self.place is None else read_documents(self.place)
 
     def count(self) -> int | None:
         """How many documents there are; None where they would be fetched twice to be counted."""
@@ -109,10 +109,10 @@ class Corpus:
         return str(folder)
 
 
-DocumentsGiven = Place | Iterable[str | Mapping[str, Any] | Document] | Mapping[str, str] | Corpus
+DocumentsLike = Place | Iterable[str | Mapping[str, Any] | Document] | Mapping[str, str] | Corpus
 
 
-def queries_of(source: QueriesGiven) -> list[Query]:
+def queries_of(source: QueriesLike) -> list[Query]:
     """Queries from a place or from memory: texts, a dictionary from ids to texts, dictionaries, `Query`."""
     if isinstance(source, str | Path):
         return list(read_queries(source))
@@ -122,7 +122,7 @@ def queries_of(source: QueriesGiven) -> list[Query]:
     return queries
 
 
-def judgements_of(source: JudgementsGiven, split: str = "test") -> Judgements:
+def judgements_of(source: JudgementsLike, split: str = "test") -> Judgements:
     """Judgements from a place or from memory.
 
     In memory: query ids to grades by document id, query ids to lists of relevant ids, or rows of three columns
@@ -142,7 +142,7 @@ def judgements_of(source: JudgementsGiven, split: str = "test") -> Judgements:
     return judgements
 
 
-def definitions_of(source: DefinitionsGiven, columns: ColumnsGiven = ()) -> list[Definition]:
+def definitions_of(source: DefinitionsLike, columns: ColumnsLike = ()) -> list[Definition]:
     """Definitions from a place or from memory: a dictionary from terms to definitions, pairs, dictionaries.
 
     columns: those of a table, by their fields.
@@ -153,12 +153,12 @@ def definitions_of(source: DefinitionsGiven, columns: ColumnsGiven = ()) -> list
     return list(definitions_in(records, "definitions"))
 
 
-def chooses_definitions(columns: ColumnsGiven) -> bool:
+def chooses_definitions(columns: ColumnsLike) -> bool:
     """Whether columns are those of a glossary, or some of them."""
     return bool(_of_fields(columns, OF_GLOSSARIES))
 
 
-def _of_fields(columns: ColumnsGiven, names: Names) -> dict[str, str]:
+def _of_fields(columns: ColumnsLike, names: Names) -> dict[str, str]:
     return {name: column for name, column in chosen_columns(columns).items() if name in names}
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix, random
 
 from sparse_adapt.errors import OutputError
-from sparse_adapt.files.kept import keep_arrays, keep_vectors, kept_arrays, kept_vectors, sound_csr
+from sparse_adapt.files.cache import cached_arrays, cached_vectors, keep_arrays, keep_vectors, sound_csr
 
 ROWS, COLUMNS = 3, 5
 SOUND = {
@@ -52,19 +52,19 @@ def test_sparse_vectors_come_back_as_they_were(tmp_path_factory, rows):
     vectors = csr_matrix(np.array(rows, np.float32))
     path = tmp_path_factory.mktemp("kept") / "vectors.safetensors"
     keep_vectors(path, vectors)
-    back = kept_vectors(path)
+    back = cached_vectors(path)
     assert back is not None and back.shape == vectors.shape
     assert np.array_equal(back.toarray(), vectors.toarray())
     assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
 def test_what_is_absent_or_broken_is_none(tmp_path):
-    assert kept_arrays(tmp_path / "none") is None
+    assert cached_arrays(tmp_path / "none") is None
     broken = tmp_path / "broken.safetensors"
     broken.write_bytes(b"\x08\x00\x00")
-    assert kept_arrays(broken) is None and kept_vectors(broken) is None
+    assert cached_arrays(broken) is None and cached_vectors(broken) is None
     keep_arrays(broken, {"other": np.zeros(2, np.float32)})
-    assert kept_vectors(broken) is None
+    assert cached_vectors(broken) is None
 
 
 def test_a_place_that_cannot_be_written_is_one_line(tmp_path):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pandas
 import pytest
 
-from sparse_adapt.collection.given import (
+from sparse_adapt.collection.arguments import (
     Corpus,
     definitions_of,
     judgements_of,
