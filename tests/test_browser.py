@@ -11,7 +11,7 @@ TITLES = [
     "Terms",
     "Queries",
     "Where the weight comes from",
-    "The way back",
+    "How to make it again",
     "Words of this page",
 ]
 

@@ -93,7 +93,7 @@ def test_one_term_is_fitted_and_the_other_keeps_its_bits(encoder, monkeypatch):
     monkeypatch.setattr(rows, "STEPS", 20)
     ids, wanted = examples(encoder)
     samples = Samples(wanted.samples.token_ids, NEARNESS[:, 1:] >= 0, NEARNESS[:, 1:] < 0, NEARNESS[:, 1:])
-    second = FittingExamples(wanted.says[:, 1:], wanted.quiet[:, 1:], samples, Targets(), 2.0)
+    second = FittingExamples(wanted.says[:, 1:], wanted.inactive[:, 1:], samples, Targets(), 2.0)
     before = encoder.output_rows.detach().clone()
     fit_rows(encoder, ids, second, Fitting([encoder.old_size + 1], 0, 0.01, 5))
     moved = (encoder.output_rows != before).any(dim=1)

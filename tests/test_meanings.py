@@ -103,13 +103,13 @@ def drawn(source: Source, count: int, seed: int) -> Samples:
 
 def check(samples: Samples, encoder: SparseEncoder) -> None:
     shape = (len(samples.token_ids), len(encoder.new_tokens))
-    assert samples.meaning.shape == samples.quiet.shape == shape
-    assert samples.meaning.dtype == samples.quiet.dtype == torch.bool
-    assert not (samples.meaning & samples.quiet).any()
+    assert samples.meaning.shape == samples.inactive.shape == shape
+    assert samples.meaning.dtype == samples.inactive.dtype == torch.bool
+    assert not (samples.meaning & samples.inactive).any()
     if samples.similarity_margin is not None:
         assert samples.similarity_margin.dtype == torch.float32
         assert torch.equal(samples.meaning, samples.similarity_margin >= 0)
-        assert (samples.meaning | samples.quiet).all()
+        assert (samples.meaning | samples.inactive).all()
     start, end = encoder.tokenize([""])[0]
     for text in samples.token_ids:
         assert (text[0], text[-1]) == (start, end)
@@ -125,7 +125,7 @@ def test_texts_never_say_a_term_and_know_what_they_mean(encoder, make):
     about_one = samples.meaning[60:].any(dim=1)
     assert about_one.all() if make is told else about_one.float().mean() > 0.9
     assert samples.meaning.any(dim=0).all()
-    assert samples.quiet.any()
+    assert samples.inactive.any()
 
 
 def test_a_labeller_tells_the_meaning_whatever_a_text_was_made_from(encoder):
@@ -153,7 +153,7 @@ def test_the_same_seed_draws_the_same_and_another_one_others(encoder, make):
     first, again = (drawn(make(encoder, texts), 20, 5) for _ in range(2))
     assert first.token_ids == again.token_ids
     assert torch.equal(first.meaning, again.meaning)
-    assert torch.equal(first.quiet, again.quiet)
+    assert torch.equal(first.inactive, again.inactive)
     assert first.similarity_margin is again.similarity_margin or torch.equal(
         first.similarity_margin, again.similarity_margin
     )

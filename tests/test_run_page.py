@@ -17,7 +17,7 @@ from sparse_adapt.pages.verdict import rule
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.selection.evidence import Evidence
 
-PARTS = ["verdict", "stages", "terms", "queries", "provenance", "back", "words"]
+PARTS = ["verdict", "stages", "terms", "queries", "provenance", "reproduction", "words"]
 
 
 @pytest.fixture(scope="module")

@@ -52,9 +52,9 @@ class ScriptedEncoder(nn.Module):
     def __init__(self, encoder: SparseEncoder) -> None:
         super().__init__()
         self.encoder = PooledEncoder(encoder)
-        factors = torch.ones(encoder.vocabulary_size)
-        factors[list(encoder.tokenizer.all_special_ids)] = 0.0
-        self.register_buffer("kept", factors)
+        mask = torch.ones(encoder.vocabulary_size)
+        mask[list(encoder.tokenizer.all_special_ids)] = 0.0
+        self.register_buffer("kept", mask)
 
     def forward(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         """Weights (B, V) of token ids and mask (B, L)."""

@@ -106,7 +106,7 @@ def read_scales(folder: Path, size: int) -> TokenScales | None:
         or not 0 < len(token_scales) <= size
         or not (np.isfinite(token_scales) & (token_scales >= 0)).all()
     ):
-        raise ModelError(f"{path}: not the factors of {size:,} tokens; delete it to do without idf")
+        raise ModelError(f"{path}: not the scales of {size:,} tokens; delete it to do without idf")
     return token_scales
 
 

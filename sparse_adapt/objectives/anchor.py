@@ -124,10 +124,8 @@ def background_for(encoder: EitherEncoder, before: EitherEncoder | None, seed: i
     raise AssertionError("an extension doesn't make a dense encoder of a sparse one")
 
 
-LIT, QUIET = (
-    0.1,
-    -1.0,
-)  # what a general passage's logit of a new token counts, and up to which it counts nothing
+ACTIVATION = 0.1  # what a general passage's logit of a new token counts
+INACTIVE = -1.0  # the logit up to which it counts nothing
 SHORT = 8  # synthetic texts that the anchor holds, besides documents: the first, which are background ones
 
 
@@ -200,7 +198,9 @@ class CorpusAnchor:
         """How strongly general passages (B, V) activate new tokens, which none of them means."""
         new = slice(self.documents.first, self.documents.first + self.documents.new)
         new_logits = logits[:, new]
-        return LIT * losses.hinge_below(new_logits, torch.ones_like(new_logits, dtype=torch.bool), QUIET)
+        return ACTIVATION * losses.hinge_below(
+            new_logits, torch.ones_like(new_logits, dtype=torch.bool), INACTIVE
+        )
 
 
 class Anchored(Protocol):

@@ -52,11 +52,11 @@ class DenseScores:
         self.name, self.settings = name, settings
         self.scored = Scored(candidates, list(documents))
         self.steps = settings.steps_for(len(candidates))
-        factors: dict[str, float] = weights.model_dump()
-        anchored = factors["anchor"] > 0.0
+        loss_weights: dict[str, float] = weights.model_dump()
+        anchored = loss_weights["anchor"] > 0.0
         losses = functions(type(weights), dense=True)
         self.functions = {key: each for key, each in losses.items() if anchored or key != "anchor"}
-        self.weights: Mapping[str, float] = {key: factors[key] for key in self.functions}
+        self.weights: Mapping[str, float] = {key: loss_weights[key] for key in self.functions}
         self.queries = cut(encoder.tokenize([entry.query for entry in candidates], "query"), settings.longest)
         self.documents = cut(encoder.tokenize(list(documents.values())), settings.longest)
         self.background = background_for(encoder, before, settings.seed) if anchored else None

@@ -206,5 +206,5 @@ def recall(target: Tensor, samples: Samples, targets: Targets, inactive_weight: 
         return losses.graded(target, wanted, targets.unrelated, targets.meaning, inactive_weight)
     active = losses.hinge_above(target, samples.meaning.to(target.device), targets.meaning)
     return active + inactive_weight * losses.hinge_below(
-        target, samples.quiet.to(target.device), targets.none
+        target, samples.inactive.to(target.device), targets.none
     )

@@ -80,7 +80,7 @@ class FittedTexts(NamedTuple):
 
     token_ids: Sequence[TokenIds]
     says: NDArray[np.bool_]
-    quiet: NDArray[np.bool_]
+    inactive: NDArray[np.bool_]
 
 
 def fitted_texts(
@@ -142,11 +142,11 @@ class States:
 class FittingExamples:
     """What is wanted of texts: first of some that may say a term, then of synthetic ones.
 
-    says, quiet: (texts, D) terms that are active, and terms that are inactive, in the first.
+    says, inactive: (texts, D) terms that are active, and terms that are inactive, in the first.
     """
 
     says: NDArray[np.bool_]
-    quiet: NDArray[np.bool_]
+    inactive: NDArray[np.bool_]
     samples: Samples
     targets: Targets
     inactive_weight: float
@@ -162,7 +162,7 @@ class FittingExamples:
     ) -> Tensor:
         """Of the logits of the new tokens in what was drawn, (READ, D) and (SYNTHETIC, D)."""
         active = losses.hinge_above(read, marks(self.says[rows], read), self.targets.mention)
-        inactive = losses.hinge_below(read, marks(self.quiet[rows], read), self.targets.none)
+        inactive = losses.hinge_below(read, marks(self.inactive[rows], read), self.targets.none)
         return (
             active
             + self.inactive_weight * inactive

@@ -8,8 +8,8 @@ from sparse_adapt.errors import SparseAdaptError
 from sparse_adapt.files.marker import marker_of, vouching
 from sparse_adapt.files.writing import write_text
 from sparse_adapt.model.layout import is_dense
-from sparse_adapt.pages.back import back_section
 from sparse_adapt.pages.queries import queries_section
+from sparse_adapt.pages.reproduction import reproduction_section
 from sparse_adapt.pages.stages import stages_section
 from sparse_adapt.pages.subject import RunSubject, read_subject
 from sparse_adapt.pages.terms import find_terms, provenance_section, terms_section
@@ -75,7 +75,7 @@ def run_page(subject: RunSubject, progress: Progress = no_progress) -> WebPage:
         terms,
         queries,
         provenance,
-        back_section(subject),
+        reproduction_section(subject),
         Section("words", "Words of this page", [Facts(WORDS)]),
     ]
     return WebPage(

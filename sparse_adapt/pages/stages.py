@@ -1,4 +1,4 @@
-"""What each stage of a run bought and cost, and its loss terms over the steps."""
+"""What each stage of a run gained and cost, and its loss terms over the steps."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,7 +25,7 @@ STAGE_COLUMNS = (
 
 
 def stages_section(subject: RunSubject) -> Section:
-    """Pictures of what each stage bought and cost, then the stages, then their losses."""
+    """Pictures of what each stage gained and cost, then the stages, then their losses."""
     columns = subject.report.get("demo", {}).get("columns", [])
     parts: list[Part] = []
     if columns:

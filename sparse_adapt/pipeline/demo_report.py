@@ -1,4 +1,4 @@
-"""What the demo shows: the base model's view of a new term, then what each stage bought and cost, and the criteria.
+"""What the demo shows: the base model's view of a new term, then what each stage gained and cost, and the criteria.
 
 The look at the base model comes before anything is trained, so nothing here needs what measures, which takes longer to
 import than it takes to look. Columns are the base model, fine-tuning alone without new vocabulary where that was asked

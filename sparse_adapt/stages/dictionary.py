@@ -157,7 +157,7 @@ def _examples(
     targets = settings.targets or (
         Targets(threshold=ALONE) if len(stage.defined) == 1 else Targets.of(labelled=True)
     )
-    examples = FittingExamples(read.says, read.quiet, samples, targets, settings.inactive_weight)
+    examples = FittingExamples(read.says, read.inactive, samples, targets, settings.inactive_weight)
     return [*read.token_ids, *samples.token_ids], examples
 
 

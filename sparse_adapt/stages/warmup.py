@@ -195,7 +195,7 @@ class TermTask:
         samples = self.meanings.draw(FITTED, np.random.default_rng(settings.seed))
         about = self.about | self.meanings.unknown[: len(self.texts)]
         read = fitted_texts(self.texts, about, self.general, terms)
-        examples = FittingExamples(read.says, read.quiet, samples, self.targets, settings.inactive_weight)
+        examples = FittingExamples(read.says, read.inactive, samples, self.targets, settings.inactive_weight)
         how = Fitting((self.texts.first + terms).tolist(), settings.seed)
         fit_rows(encoder, [*read.token_ids, *samples.token_ids], examples, how)
 

@@ -48,7 +48,7 @@ class Samples(NamedTuple):
 
     token_ids: list[list[int]]
     meaning: Tensor
-    quiet: Tensor
+    inactive: Tensor
     similarity_margin: Tensor | None = None
 
     def of(self, rows: NDArray[np.int64]) -> "Samples":
@@ -56,7 +56,10 @@ class Samples(NamedTuple):
         places = torch.from_numpy(rows)
         similarity_margin = None if self.similarity_margin is None else self.similarity_margin[places]
         return Samples(
-            [self.token_ids[row] for row in rows], self.meaning[places], self.quiet[places], similarity_margin
+            [self.token_ids[row] for row in rows],
+            self.meaning[places],
+            self.inactive[places],
+            similarity_margin,
         )
 
     def beside(self, others: "Samples") -> "Samples":
@@ -64,10 +67,10 @@ class Samples(NamedTuple):
         similarity_margin = None
         if self.similarity_margin is not None and others.similarity_margin is not None:
             similarity_margin = torch.cat([self.similarity_margin, others.similarity_margin])
-        meaning, quiet = (
-            torch.cat(both) for both in ((self.meaning, others.meaning), (self.quiet, others.quiet))
+        meaning, inactive = (
+            torch.cat(both) for both in ((self.meaning, others.meaning), (self.inactive, others.inactive))
         )
-        return Samples([*self.token_ids, *others.token_ids], meaning, quiet, similarity_margin)
+        return Samples([*self.token_ids, *others.token_ids], meaning, inactive, similarity_margin)
 
 
 class WordFeatures(NamedTuple):

@@ -82,7 +82,7 @@ def term_page(
     sections = [
         Section("about", "About", [_about(explored, token)]),
         Section("slider", "Lower or raise it", _slider(explored, at, token, amount, text, saved)),
-        Section("false_activations", "Strays", _strays(explored, at, token)),
+        Section("false_activations", "False activations", _false_activations(explored, at, token)),
         Section("where", "Where it is said", _where(explored, at, token)),
     ]
     return at.page(explored, token.term, sections)
@@ -160,7 +160,7 @@ def _with(explored: Explored, at: Addresses, amounts: Amounts, text: str) -> Ran
 # -- false activations, and where it is said -----------------------------------------------------------------
 
 
-def _strays(explored: Explored, at: Addresses, token: NewToken) -> list[Part]:
+def _false_activations(explored: Explored, at: Addresses, token: NewToken) -> list[Part]:
     logits = _logits(explored, token)
     order = [int(row) for row in np.argsort(-logits, kind="stable")[:FALSE_ACTIVATIONS] if logits[row] > 0]
     if not order:

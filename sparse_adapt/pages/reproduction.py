@@ -1,4 +1,4 @@
-"""The way back: how a run was made, from what, and the command that makes it again."""
+"""How a run was made, from what, and the command that makes it again."""
 
 import json
 import shlex
@@ -21,7 +21,7 @@ COLUMNS = (
 )
 
 
-def back_section(subject: RunSubject) -> Section:
+def reproduction_section(subject: RunSubject) -> Section:
     """Command, data with checksums, versions, settings."""
     report = subject.report
     parts: list[Part] = [Prose("To make it again:"), CommandText(_command(subject))]
@@ -31,7 +31,7 @@ def back_section(subject: RunSubject) -> Section:
     if plan.is_file():
         text = plan.read_text(encoding="utf-8", errors="replace")
         parts.append(Fold("Every setting (run.toml)", [CommandText(_without_places(text, subject))]))
-    return Section("back", "The way back", parts)
+    return Section("reproduction", "How to make it again", parts)
 
 
 def _command(subject: RunSubject) -> str:
