@@ -30,7 +30,7 @@ import torch
 
 from benchmarks.contradiction import TUNING
 from benchmarks.tables import CONTROL, MEASURE, RESULTS, line, spread
-from benchmarks.teaching import HELD_FAST
+from benchmarks.teaching import ANCHORED
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.files.marker import mark
 from sparse_adapt.files.place import Place, absolute
@@ -122,7 +122,7 @@ RECIPES = {
     "with joint": _stages("extend", "preserve", "joint", "rank"),
     "with contrast": _stages("extend", "preserve", "contrast", "rank"),
     "with contrast, held fast": Recipe(
-        {"stages": ("extend", "preserve", "contrast", "rank")}, contrast={"steps": 100, **HELD_FAST}
+        {"stages": ("extend", "preserve", "contrast", "rank")}, contrast={"steps": 100, **ANCHORED}
     ),
     "with contradictions": Recipe({"stages": WITH_WORDS}, contradicted=2_000),
     "no distillation": _stages("extend", "preserve"),

@@ -73,7 +73,9 @@ def curve(
     queries: csr_matrix, documents: csr_matrix, idf: TokenScales, of: Collection, measure: str
 ) -> Curve:
     """A measure at each power; idf: (V)."""
-    results = (evaluate_vectors(scaled(queries, np.power(idf, power)), documents, of, 100) for power in POWERS)
+    results = (
+        evaluate_vectors(scaled(queries, np.power(idf, power)), documents, of, 100) for power in POWERS
+    )
     return [round(float(result.values[measure].mean()), 5) for result in results]
 
 

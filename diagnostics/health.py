@@ -150,7 +150,7 @@ def tabulate_head(head: Head) -> Table:
         {"figure": "non-zeros a question", "value": head.nonzero_query, "usual": usual[1]},
         {"figure": "passages without a non-zero (%)", "value": 100 * head.dark, "usual": "0"},
         {"figure": "vocabulary that some passage activates (%)", "value": 100 * head.active, "usual": ""},
-        {"figure": "tokens that passages say", "value": head.said, "usual": ""},
+        {"figure": "tokens that passages say", "value": head.mentioned, "usual": ""},
         {"figure": "of these never active where said", "value": head.never_active, "usual": ""},
     ]
     columns = (

@@ -102,14 +102,14 @@ class Ran(NamedTuple):
     err: str
 
     @property
-    def said(self) -> list[str]:
+    def messages(self) -> list[str]:
         """Lines of standard error; a bar leaves empty ones."""
         return [line for line in self.err.splitlines() if line.strip()]
 
     @property
     def errors(self) -> list[str]:
         """What it ended by."""
-        return [line for line in self.said if line.startswith("error: ")]
+        return [line for line in self.messages if line.startswith("error: ")]
 
 
 def refused(ran: Ran) -> str:

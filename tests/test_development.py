@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.stages import DEVELOPMENT, Asked, table, with_other_queries
+from benchmarks.stages import DEVELOPMENT, Case, table, with_other_queries
 from sparse_adapt.collection.examples import read_candidates
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.pipeline.demo import read_scene
@@ -53,8 +53,8 @@ def test_a_whole_corpus_is_taken_as_it_is(tmp_path):
 
 def test_a_table_has_each_corpus_before_and_after_with_the_spread_of_its_seeds():
     def row(seed, stage, **figures):
-        asked = Asked("folder/zorvex", "folder/large", seed, "default")
-        return {**asked.named, "stage": stage, **figures}
+        case = Case("folder/zorvex", "folder/large", seed, "default")
+        return {**case.named, "stage": stage, **figures}
 
     rows = [
         row(0, "base", semantic=0.25, msmarco_pool=0.726),

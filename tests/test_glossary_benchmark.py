@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks.glossary import Asked, reciprocal_ranks
+from benchmarks.glossary import Queries, reciprocal_ranks
 
 SCORES = np.array([[3.0, 1.0, 2.0], [1.0, 2.0, 2.0]])
 
@@ -14,6 +14,6 @@ def test_reciprocal_ranks_end_at_the_tenth():
 
 
 def test_a_gain_is_what_other_scores_add():
-    asked = Asked(np.ones((2, 1)), SCORES, np.array([2, 0]))
+    asked = Queries(np.ones((2, 1)), SCORES, np.array([2, 0]))
     more = np.array([[0.0, 0.0, 2.0], [0.0, 0.0, 0.0]])  # the first source comes first: +1/2 of two queries
     assert asked.gain("entries matched", 1.0, more).startswith("entries matched, weight 1.0 +25.0 ")

@@ -40,7 +40,7 @@ def test_a_dead_head_and_one_that_lights_everything_are_told_with_what_helps(tin
     with torch.no_grad():
         encoder.output_bias.fill_(1e3)
     found = head_of(encoder)
-    assert found.active == 1.0 and found.never_active == 0 < found.messages
+    assert found.active == 1.0 and found.never_active == 0 < found.mentioned
     with pytest.raises(ModelError, match=r"gives weight to 200 tokens .* train it as SPLADE first"):
         check_head(encoder, "m")
 

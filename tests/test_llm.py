@@ -94,7 +94,7 @@ def test_what_was_answered_is_not_asked_again(sparse_adapt, corpus):
         ran, _ = define(sparse_adapt, corpus, "http://127.0.0.1:9", "--overwrite", "--json")
         assert place.read_bytes() == first and len(chat.requests) == 3
         found = json.loads(ran.out)["defined"]
-        assert (found["asked"], found["before"], found["requests"], found["taken"]) == (3, 3, 0, 3)
+        assert (found["prompts"], found["before"], found["requests"], found["taken"]) == (3, 3, 0, 3)
         ran = sparse_adapt(
             "terms", corpus, "--top", 3, "--define", place, "--llm", f"{address}#other", "--overwrite"
         )
@@ -436,7 +436,7 @@ def test_a_real_model_writes_and_its_answers_are_kept(sparse_adapt, corpus, monk
         words = ["terms", corpus, "--top", 3, "--define", place, "--llm", llm, "--overwrite", "--json"]
         first, again = sparse_adapt(*words), sparse_adapt(*words)
     found, kept = (json.loads(ran.out)["defined"] for ran in (first, again))
-    assert found["asked"] == found["requests"] == 3 and not found["unanswered"]
+    assert found["prompts"] == found["requests"] == 3 and not found["unanswered"]
     assert found["taken"] + len(found["refused"]) == 3 and found["taken"]
     assert kept == found | {"before": 3, "requests": 0}
     assert all(row["model"].endswith("model") for row in map(json.loads, place.read_text().splitlines()))

@@ -19,7 +19,7 @@ def clock(monkeypatch):
 
 
 @pytest.fixture
-def said(monkeypatch):
+def messages(monkeypatch):
     lines = []
     monkeypatch.setattr(progress, "say", lines.append)
     return lines

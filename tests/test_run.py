@@ -37,7 +37,7 @@ class Watcher:
 
     def __init__(self, stage: str = "", step: int = 0) -> None:
         self.stage, self.step = stage, step
-        self.said: list[tuple[str, str]] = []
+        self.messages: list[tuple[str, str]] = []
         self.steps: list[tuple[str, int]] = []
 
     def begin(self, stage):
@@ -49,7 +49,7 @@ class Watcher:
         return progress
 
     def end(self, stage, outcome):
-        self.said.append((stage, outcome.message))
+        self.messages.append((stage, outcome.message))
 
 
 @pytest.fixture(scope="module")

@@ -100,16 +100,18 @@ def gain(kind, low, high):
     ],
 )
 def test_a_ruling(gains, false_activations, begins):
-    assert rule(gains, false_activations, "the judged queries").said.startswith(begins)
+    assert rule(gains, false_activations, "the judged queries").sentence.startswith(begins)
 
 
 def test_few_queries_rule_nothing():
     few = Evidence("all", 5, 0.5, 0.9, 0.3, 0.5)
-    assert rule([few], 0.0, "").said.startswith("Judge more queries first: 5 are too few")
+    assert rule([few], 0.0, "").sentence.startswith("Judge more queries first: 5 are too few")
 
 
 def test_a_ruling_on_synthetic_queries_says_so():
-    assert "made up" in rule([gain("all", 0.1, 0.2)], 0.0, "synthetic queries that were set aside").told
+    assert (
+        "made up" in rule([gain("all", 0.1, 0.2)], 0.0, "synthetic queries that were set aside").explanation
+    )
 
 
 # -- other runs -----------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ DARK = 0.5  # share of passages without an entry
 class Head:
     """What a head gives general passages and questions: mean entries, and the share of passages without any.
 
-    active: share of the vocabulary that some passage activates. said: tokens that passages say; inactive: those of
+    active: share of the vocabulary that some passage activates. mentioned: tokens that passages say; inactive: those of
     them that no passage activates that says them.
     """
 
@@ -32,7 +32,7 @@ class Head:
     nonzero_query: float
     dark: float
     active: float
-    said: int
+    mentioned: int
     never_active: int
 
 
@@ -56,7 +56,7 @@ def measure_head(encoder: SparseEncoder, passages: Sequence[str], questions: Seq
         nonzero_query=queries,
         dark=float((~active.any(axis=1)).mean()),
         active=float(active.any(axis=0).mean()),
-        said=int(active_somewhere.sum()),
+        mentioned=int(active_somewhere.sum()),
         never_active=int((active_somewhere & ~(says & active).any(axis=0)).sum()),
     )
 
