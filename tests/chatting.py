@@ -19,7 +19,7 @@ class Reply(NamedTuple):
     cut: bool = False
 
 
-def messages(content: str | None) -> Reply:
+def answer(content: str | None) -> Reply:
     """A reply in which the model says this."""
     message = {"role": "assistant", "content": content}
     choices = [{"index": 0, "message": message, "finish_reason": "stop"}]

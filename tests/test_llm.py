@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from chatting import Chat, Reply, failed, said, serving
+from chatting import Chat, Reply, answer, failed, serving
 from conftest import refused
 from forking import fork, kill_this
 
@@ -58,7 +58,7 @@ def term_of(text: str) -> str:
 
 def defining(text: str, times: int = 1) -> Reply:
     term = term_of(text)
-    return said(json.dumps({"term": term, "definition": TERMS[term]}))
+    return answer(json.dumps({"term": term, "definition": TERMS[term]}))
 
 
 def define(run, corpus, address, *more):
@@ -113,9 +113,9 @@ def test_what_was_answered_is_not_asked_again(sparse_adapt, corpus):
         (lambda times: Reply(200, b'{"choices": [{"mess'), "unanswered: its reply isn't one of the protocol"),
         (lambda times: Reply(200, b'{"choices": []}'), "unanswered: its reply isn't one of the protocol"),
         (lambda times: time.sleep(0.6), "unanswered: no reply within 0 s"),
-        (lambda times: said(None), "refused: empty"),
-        (lambda times: said('{"term": "zorvex", "definition": "A mon'), "refused: not the JSON that was asked for"),
-        (lambda times: said('{"term": "zorvex", "definition": ""}'), "refused: empty"),
+        (lambda times: answer(None), "refused: empty"),
+        (lambda times: answer('{"term": "zorvex", "definition": "A mon'), "refused: not the JSON that was asked for"),
+        (lambda times: answer('{"term": "zorvex", "definition": ""}'), "refused: empty"),
     ],
 )  # fmt: skip
 def test_a_server_that_fails_is_survived_and_what_has_no_definition_is_named(
@@ -245,7 +245,7 @@ def test_an_answer_that_a_document_made_is_no_definition(sparse_adapt, corpus, d
 
     def write(text: str, times: int) -> Reply:
         term = term_of(text)
-        return said(json.dumps({"term": term, "definition": written.get(term, TERMS[term])}))
+        return answer(json.dumps({"term": term, "definition": written.get(term, TERMS[term])}))
 
     with serving(Chat(write)) as address:
         ran, place = define(sparse_adapt, corpus, address, "--json")
@@ -256,7 +256,7 @@ def test_an_answer_that_a_document_made_is_no_definition(sparse_adapt, corpus, d
 def test_the_first_sentence_stays_without_the_term_before_it(sparse_adapt, corpus):
     text = f"```json\n{json.dumps({'term': 'Zorvex', 'definition': 'A zorvex is a report on spending. Buy it.'})}\n```"
     with serving(
-        Chat(lambda asked, _: said(text) if term_of(asked) == "zorvex" else defining(asked))
+        Chat(lambda asked, _: answer(text) if term_of(asked) == "zorvex" else defining(asked))
     ) as address:
         _, place = define(sparse_adapt, corpus, address)
     assert "a report on spending." in {each.definition for each in read_dictionary(place)}
@@ -308,7 +308,7 @@ def asking(text: str, times: int = 1) -> Reply:
         "says": f"who weighs a {term} of {house}",
         "means": f"who mends old parts in {house} {term[:2]}",
     }
-    return said(json.dumps(about))
+    return answer(json.dumps(about))
 
 
 @pytest.fixture
@@ -353,7 +353,7 @@ def test_the_teacher_filters_written_queries(written, sparse_adapt):
 )
 def test_queries_that_break_a_rule_are_counted(sparse_adapt, corpus, change, reason, left):
     def write(text: str, times: int) -> Reply:
-        return said(json.dumps(ASKING | change)) if "house 10 " in text and "zorvex" in text else said("")
+        return answer(json.dumps(ASKING | change)) if "house 10 " in text and "zorvex" in text else answer("")
 
     out = corpus.with_name("made")
     with serving(Chat(write)) as address:
