@@ -8,7 +8,9 @@ import pytest
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.place import Place
 from sparse_adapt.pipeline.plan import make_plan
+from sparse_adapt.pipeline.run import verdict_of
 from sparse_adapt.pipeline.vary import measures_of, read_variation, times, vary
+from sparse_adapt.selection.evidence import BACKGROUND, FALSE_ACTIVATIONS, RETAINED
 
 QUICK = {"steps": 2, "batch_size": 4, "checkpoint_every": 1, "device": "cpu", "labeller": "none"}
 STAGES = ("extend", "warmup", "dictionary")
@@ -53,7 +55,7 @@ def plan(tiny_model, zorvex_collection):
     ],
 )
 def test_values_are_those_of_a_run_file_and_the_plans_own_comes_first(plan, asked, values):
-    assert [each.told for each in read_variation(asked, plan).values] == values
+    assert [each.text for each in read_variation(asked, plan).values] == values
 
 
 @pytest.mark.parametrize(
@@ -116,19 +118,14 @@ def test_stages_before_are_shared_and_a_broken_off_variation_goes_on(plan, tmp_p
     assert models == {"value-0": True, "value-1": True}
 
 
-def test_measures_are_those_of_a_report():
-    kept = {
-        "baseline": {"ndcg@10": 0.5},
-        "model": {"ndcg@10": 0.4, "recall@100": 0.9, "false_activations": 0.1},
-    }
-    kept["baseline"] |= {"recall@100": 0.9, "false_activations": 0.0}
-    verdict = {"evidence": {"rows": [{"kind": "all queries", "model": 0.7}]}, "retention": {"general": kept}}
-    assert dict(measures_of(verdict)) == {
-        "ndcg@10, all queries": 0.7,
-        "ndcg@10, general": 0.4,
-        "recall@100, general": 0.9,
-        "false_activations, general": 0.1,
-    }
+def test_measures_are_those_of_a_report_without_the_base_model(plan, tiny_run, tmp_path):
+    last = sorted(tiny_run.glob("[0-9]-*"))[-1]
+    verdict = verdict_of(plan, last, tmp_path)
+    expected = {f"ndcg@10, {row['kind']}": row["model"] for row in verdict["evidence"]["rows"]}
+    for kind in (*RETAINED, FALSE_ACTIVATIONS, BACKGROUND):
+        expected[f"{kind.measure}, {kind.name}"] = kind.figures(verdict["retention"])[1]
+    assert dict(measures_of(plan, last, tmp_path)) == expected
+    assert len(expected) == 10
 
 
 @pytest.mark.nightly

@@ -28,9 +28,8 @@ from sparse_adapt.pipeline.run import (
     read_by,
     run_stage,
     stage_folder,
-    verdict_of,
 )
-from sparse_adapt.selection.evidence import BACKGROUND, FALSE_ACTIVATIONS, RETAINED
+from sparse_adapt.selection.evidence import ALL, BACKGROUND, FALSE_ACTIVATIONS, RETAINED
 from sparse_adapt.stages.record import source_of
 from sparse_adapt.training.settings import Training
 
@@ -190,26 +189,38 @@ def _measured(plan: Plan, last: ModelFolder, folder: Path, work: Path) -> dict[s
     assert plan.corpus is not None
 
     def measure() -> str:
-        measures = dict(measures_of(verdict_of(plan, last.path, work)))
+        measures = dict(measures_of(plan, last.path, work))
         write_json(folder / MEASURES_FILE, measures)
         return f"{len(measures)} measures"
 
-    sources = {
-        "model": of_model(last),
-        "base": of_model(plan.model),
-        "corpus": source_of("corpus", plan.corpus),
-    }
+    sources = {"model": of_model(last), "corpus": source_of("corpus", plan.corpus)}
     carry_out(Step("measures", sources, [MEASURES_FILE], measure), folder, work)
     return dict(json.loads((folder / MEASURES_FILE).read_bytes()))
 
 
-def measures_of(verdict: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """The measures that a report holds of its last model: on judged queries, and of what it keeps."""
-    for row in verdict.get("evidence", {}).get("rows", ()):
-        yield f"ndcg@10, {row['kind']}", row["model"]
+def measures_of(plan: Plan, last: Path, work: Path) -> Iterator[tuple[str, float]]:
+    """What the report of a run says of its last model: on judged queries, and of what it retains.
+
+    The base model, which is the same for every value, isn't measured. Nothing for a dense model.
+    """
+    from sparse_adapt.model.kinds import load_encoder  # all of it is slow to import
+    from sparse_adapt.model.sparse import SparseEncoder
+    from sparse_adapt.retrieve.evaluate import evaluate_model
+    from sparse_adapt.selection.comparison import JudgedDocuments
+    from sparse_adapt.selection.retention import measure_alone
+
+    model = load_encoder(last)
+    if plan.corpus is None or not isinstance(model, SparseEncoder):
+        return
+    queries = JudgedDocuments.of(plan.corpus, work).queries
+    if queries is not None:
+        result = evaluate_model(model, queries)
+        for query_kind in (None, *result.kinds):
+            yield f"ndcg@10, {query_kind or ALL}", float(result.select(query_kind)["ndcg@10"].mean())
+    retention = measure_alone(model, list(read_documents(plan.corpus)))
     for kind in (*RETAINED, FALSE_ACTIVATIONS, BACKGROUND):
-        if kind.name in verdict["retention"]:
-            yield f"{kind.measure}, {kind.name}", kind.figures(verdict["retention"])[1]
+        if kind.name in retention:
+            yield f"{kind.measure}, {kind.name}", retention[kind.name]["model"][kind.measure]
 
 
 def _with_changes(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -252,7 +263,7 @@ def expected_seconds(plan: Plan, variation: Variation) -> float:
         often * stage_expected(stage, settings, speeds, **_texts_of(stage, plan, counts)).seconds
         for stage, settings, often in times(plan, variation)
     )
-    measuring = general_expected(speeds, documents, 2).seconds + 2 * len(documents) * speeds.encoding
+    measuring = general_expected(speeds, documents, 1).seconds + len(documents) * speeds.encoding
     return training + len(variation.values) * measuring
 
 

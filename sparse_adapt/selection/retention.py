@@ -172,15 +172,23 @@ def measure_retention(
     base: SparseEncoder, kept: SparseEncoder, documents: Sequence[Document]
 ) -> dict[str, Any]:
     """Both models' means by kind and measure, differences and p-values. `documents`: of the corpus."""
-    some = evenly(documents, DOCUMENTS)
-    draws = max(1, KNOWN // len(some))
-    saying = say_new([base, kept], some)
-    known = known_of(some, saying, draws) or known_of(some, np.zeros_like(saying), draws)
-    general = general_collection()
-    domain = known or Collection(tuple(some), (), {})
+    domain, general = _known_in([base, kept], documents), general_collection()
     return kept_figures(
         *(_with_background(model, domain, general) for model in (kept, base)), asked=general.queries
     )
+
+
+def measure_alone(model: SparseEncoder, documents: Sequence[Document]) -> dict[str, Any]:
+    """One model's means by kind and measure, as `measure_retention` has them beside a base model's."""
+    return kept_figures(_with_background(model, _known_in([model], documents), general_collection()))
+
+
+def _known_in(models: Sequence[SparseEncoder], documents: Sequence[Document]) -> Collection:
+    """Some documents of a corpus with known items for queries, of those that say no new term where there are any."""
+    some = evenly(documents, DOCUMENTS)
+    draws, saying = max(1, KNOWN // len(some)), say_new(models, some)
+    known = known_of(some, saying, draws) or known_of(some, np.zeros_like(saying), draws)
+    return known or Collection(tuple(some), (), {})
 
 
 def _with_background(model: SparseEncoder, domain: Collection, general: Collection) -> Groups:
