@@ -229,7 +229,7 @@ def main() -> None:
                 results.add({**done, "seconds": time.monotonic() - started, "measures": figures})
                 summary = ", ".join(f"{key} {value:.3f}" for key, value in figures.items())
                 tell(f"{collection} {kind} {row} {settings}: {summary}, {time.monotonic() - started:.0f} s")
-    results.conclude(table(results.found))
+    results.conclude(table(results.rows))
 
 
 if __name__ == "__main__":

@@ -209,8 +209,8 @@ def main() -> None:
         many = repeated(join_blocks(vectors.blocks).vectors, arguments.documents)
         vectors = vectors._replace(blocks=[EncodedBatch([f"d{row}" for row in range(many.shape[0])], many)])
     measure(vectors, queries, arguments.formats, arguments.turns, results)
-    results.conclude(page(results.found))
-    PICTURE.write_text(drawing(results.found))
+    results.conclude(page(results.rows))
+    PICTURE.write_text(drawing(results.rows))
 
 
 if __name__ == "__main__":

@@ -55,8 +55,8 @@ def main() -> None:
             for of, collection in collections.items():
                 entry[of] = change(values_of(model, collection), base[of])
             results.add(entry)
-    results.conclude(table(results.found))
-    PICTURE.write_text(drawing(results.found))
+    results.conclude(table(results.rows))
+    PICTURE.write_text(drawing(results.rows))
 
 
 def models(corpus: Path, seed: int, results: Results) -> Iterator[tuple[str, SparseEncoder]]:

@@ -159,7 +159,7 @@ def main() -> None:
         if missing:
             for entry in measure(model, read_collection(arguments.data / name), missing):
                 results.add({"collection": name, **entry})
-    results.conclude(page(results.found))
+    results.conclude(page(results.rows))
 
 
 if __name__ == "__main__":

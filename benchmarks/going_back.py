@@ -115,7 +115,7 @@ def main() -> None:
         if seeds:
             for entry in measured(name, arguments.data, arguments.runs / name, seeds):
                 results.add(entry)
-    results.conclude(table(results.found))
+    results.conclude(table(results.rows))
 
 
 if __name__ == "__main__":

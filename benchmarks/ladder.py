@@ -58,8 +58,8 @@ def main() -> None:
             folder.mkdir(parents=True, exist_ok=True)
             figures = measure(SparseEncoder.load(run_stages(plan, folder, NoListener())[-1].folder))
             results.add({"experiment": name, "seed": seed, **figures})
-    results.conclude(table(results.found))
-    (arguments.runs / DRAWN.name if shorter else DRAWN).write_text(drawing(results.found))
+    results.conclude(table(results.rows))
+    (arguments.runs / DRAWN.name if shorter else DRAWN).write_text(drawing(results.rows))
 
 
 def measure(model: SparseEncoder) -> dict[str, Any]:

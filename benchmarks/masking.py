@@ -211,8 +211,8 @@ def main() -> None:
                     "measures": measure(model, kind, measured),
                 }
             )
-            print(table(results.found[-1:]).splitlines()[-1], file=sys.stderr, flush=True)
-    results.conclude(table(results.found))
+            print(table(results.rows[-1:]).splitlines()[-1], file=sys.stderr, flush=True)
+    results.conclude(table(results.rows))
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ def main() -> None:
             carry_out_stage("triplets", MODEL, {"triplets": triplets}, place, settings)
             reached = evaluate_model(load_encoder(place.folder), collection).means()[MEASURE]
             results.add({"way": way, "seed": seed, MEASURE: reached})
-    results.conclude(table(results.found))
+    results.conclude(table(results.rows))
 
 
 def shortened(collection: Collection, size: int) -> Collection:

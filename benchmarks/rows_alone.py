@@ -72,8 +72,8 @@ def main() -> None:
         entry = dict(zip(("corpus", "model", "seed", "taught"), cell, strict=True))
         if not results.holds(entry):
             results.add(entry | one(**entry))
-            print(results.found[-1], flush=True)
-    results.conclude(table(results.found))
+            print(results.rows[-1], flush=True)
+    results.conclude(table(results.rows))
 
 
 def one(corpus: str, model: str, seed: int, training: str) -> dict[str, Any]:

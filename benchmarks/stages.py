@@ -72,7 +72,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             for row in one(case, arguments.runs or Path(folder), general, alone=arguments.alone):
                 results.add(row)
-    results.conclude(table(results.found))
+    results.conclude(table(results.rows))
 
 
 class Case(NamedTuple):

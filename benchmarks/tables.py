@@ -29,17 +29,17 @@ class Results:
 
     def __init__(self, name: str, folder: Path = RESULTS) -> None:
         self.path = folder / f"{name}.json"
-        self.found: list[dict[str, Any]] = json.loads(self.path.read_text()) if self.path.is_file() else []
+        self.rows: list[dict[str, Any]] = json.loads(self.path.read_text()) if self.path.is_file() else []
 
     def holds(self, words: Mapping[str, Any]) -> bool:
         """Whether an entry says all of this."""
-        return any(words.items() <= each.items() for each in self.found)
+        return any(words.items() <= each.items() for each in self.rows)
 
     def add(self, entry: dict[str, Any]) -> None:
         """Keep it at once."""
-        self.found.append(entry)
+        self.rows.append(entry)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(self.path, self.found)
+        write_json(self.path, self.rows)
 
     def conclude(self, text: str) -> None:
         """Print the page that tells of the entries, and keep it beside them."""

@@ -296,7 +296,7 @@ def main() -> None:
                 results.add({**done, "settings": settings, "seconds": seconds, "measures": figures})
                 message = f"{kind} {collection} {row.name} {seed}: {figures['measured'][MEASURE]:.3f}"
                 print(f"{message}, {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
-    results.conclude(f"{table(results.found)}\n{orderings(results.found)}")
+    results.conclude(f"{table(results.rows)}\n{orderings(results.rows)}")
 
 
 def _wanted(names: Sequence[str], seeds: int) -> list[tuple[Row, int]]:

@@ -15,7 +15,7 @@ class Ended(NamedTuple):
     """How a process ended, as subprocess counts it, and all that it wrote."""
 
     status: int
-    said: str
+    messages: str
 
 
 class Forked(NamedTuple):

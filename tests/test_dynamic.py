@@ -372,7 +372,7 @@ def test_as_published_a_word_of_one_sentence_comes_before_more_common_ones(encod
 
 def test_each_sentence_of_a_pair_has_candidates_and_masked_words_of_its_own(encoder):
     long, short = "Zorvex reports compare the spending of teams by month. ", "Kubectl logs the agent. "
-    sentences = Sentences(encoder, [long + short], longest=64, candidates=5, together=2).found
+    sentences = Sentences(encoder, [long + short], longest=64, candidates=5, together=2).usable
     assert [sentence.sizes for sentence in sentences] == [(5, 4)]  # the article is said by both
     between = sentences[0].token_ids.index(encoder.tokenizer.sep_token_id)
     assert [word[0] < between for word in sentences[0].words] == 5 * [True] + 4 * [False]
@@ -404,6 +404,6 @@ def test_neighbouring_sentences_are_read_as_one_text(encoder):
     texts = ["Zorvex is a plan. The agent sends a log. Kubectl is a tool."]
     pairs = Sentences(encoder, texts, longest=64, candidates=9, together=2)
     separator = encoder.tokenizer.sep_token_id
-    assert [sentence.token_ids.count(separator) for sentence in pairs.found] == [2, 1]
-    for sentence in pairs.found:
+    assert [sentence.token_ids.count(separator) for sentence in pairs.usable] == [2, 1]
+    for sentence in pairs.usable:
         assert all(sentence.token_ids[place] != separator for word in sentence.words for place in word)

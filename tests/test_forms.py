@@ -381,5 +381,5 @@ def test_of_equal_entries_the_first_are_kept():
     from scipy.sparse import csr_matrix
 
     rows = csr_matrix(np.array([[1.0, 2.0, 1.0, 1.0], [0.0, 0.0, 3.0, 0.0]], np.float32))
-    kept = Form(entries=2).kept(rows).toarray()
+    kept = Form(entries=2).pruned(rows).toarray()
     assert kept.tolist() == [[1.0, 2.0, 0.0, 0.0], [0.0, 0.0, 3.0, 0.0]]

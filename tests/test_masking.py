@@ -20,16 +20,16 @@ def test_one_document_of_ten_is_set_aside_with_its_pairs(tmp_path):
     assert [pair.query for pair in read_pairs(kept / "pairs.jsonl")] == ["b"]
 
 
-def test_a_new_token_is_told_right_where_it_beats_every_other(tiny_model):
+def test_a_new_token_is_guessed_right_where_it_beats_every_other(tiny_model):
     encoder = SparseEncoder.load(tiny_model)
     extend(encoder, [Term("zorvex", "jargon"), Term("kubectl", "jargon")])
     texts = ["the zorvex of the team.", "kubectl logs and zorvex reports.", "no such word."]
     with torch.no_grad():
         encoder.output_bias[200:] = torch.tensor([1e4, 0.0])
-    assert masking.told_right(encoder, texts) == (2, 3)
+    assert masking.guessed_right(encoder, texts) == (2, 3)
     with torch.no_grad():
         encoder.output_bias[200:] = torch.tensor([0.0, 1e4])
-    assert masking.told_right(encoder, texts) == (1, 3)
+    assert masking.guessed_right(encoder, texts) == (1, 3)
 
 
 def result(row: str, seed: int, right: int, choosing: float | None) -> dict[str, object]:

@@ -226,7 +226,7 @@ def test_a_model_that_holds_packs_is_a_base_too(tied, tmp_path):
     sa.unpack(tmp_path / "quux.pack", tied / "base", tmp_path / "quux")
     both = sa.unpack(tmp_path / "quux.pack", tied / "with", tmp_path / "both")
     assert both.terms == [*ONE, "quux"]
-    assert [name for name, _ in both.found] == ["one", "quux"]
+    assert [name for name, _ in both.packs] == ["one", "quux"]
 
 
 def test_stages_go_on_from_the_base_that_packs_were_put_into(tied):

@@ -44,7 +44,7 @@ def test_a_batch_is_half_documents_half_snippets_and_mostly_says_new_terms(tiny_
 
 def test_some_texts_are_of_background_words(tiny_model, texts):
     _, stage = stage_of(tiny_model, texts, batch_size=16, document_words=10, background=0.25)
-    stage.saying, stage.taught, stage.documents = {}, [], ["zorvex"]
+    stage.saying, stage.mentioned, stage.documents = {}, [], ["zorvex"]
     told = [stage.batch(random_at(0, step)) for step in range(20)]
     (zorvex,) = stage.reference.tokenize(["zorvex"])
     said = [ids == zorvex for batch in told for ids in batch.before]

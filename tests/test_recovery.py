@@ -73,10 +73,10 @@ def test_the_base_model_loses_what_the_word_carried(trial_folders):
     base = SparseEncoder.load("splade-tiny")
     trial = read_trial(trial_folders / "coined")
     account = measure_recovery(base, base, trial)
-    assert (account.messages.queries, account.typed.queries, account.other.queries) == (1, 1, 1)
-    assert account.messages.floor < 0.5 * account.messages.ceiling
-    assert account.messages.recovery is not None and account.messages.recovery.value == 0
-    assert account.typed.floor > account.messages.floor
+    assert (account.said.queries, account.typed.queries, account.other.queries) == (1, 1, 1)
+    assert account.said.floor < 0.5 * account.said.ceiling
+    assert account.said.recovery is not None and account.said.recovery.value == 0
+    assert account.typed.floor > account.said.floor
     assert account.other.recovery is None
 
 

@@ -26,7 +26,7 @@ from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.dictionary import Dictionary, dictionary
 from sparse_adapt.stages.distill import Distill, SixTerms
 from sparse_adapt.stages.rank import Rank, RankTask, RankWeights
-from sparse_adapt.stages.warmup import HELD, Warmup, domain_vocabulary, warmup
+from sparse_adapt.stages.warmup import SYNTHETIC_SHARE, Warmup, domain_vocabulary, warmup
 from sparse_adapt.synthetic.background import LIKE_PASSAGES, TEXTS, synthetic
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.training import losses
@@ -216,7 +216,7 @@ def test_where_every_weight_learns_all_texts_are_held(encoder):
         values = losses.unclipped(logits, before, activate)
         assert values.min() < -50.0  # far from coming back
         lost = float(losses.drift(values, before, stage.texts.comparable([2, 2])))
-        assert found == pytest.approx(lost + HELD)  # synthetic texts can't be farther away than 1
+        assert found == pytest.approx(lost + SYNTHETIC_SHARE)  # synthetic texts can't be farther away than 1
 
 
 def test_general_passages_are_held_and_light_no_new_term(encoder):
