@@ -70,7 +70,7 @@ ACCEPTED: Mapping[str, tuple[str, str]] = {
     "InputLike": ("sparse_adapt.api.inputs", "a path, or records in a list"),
     "TermsLike": ("sparse_adapt.terms.mining", "a path, or words in a list or by category"),
     **{
-        f"{kind}InputLike": (
+        f"{kind}Like": (
             "sparse_adapt.collection.arguments",
             f"a path, or {kind.lower()} in a list or a dictionary",
         )
@@ -283,8 +283,8 @@ def _declared(name: str, annotation: Any, option: Option, default: object) -> De
     if _quoted(parts):
         open_kind = bool if isinstance(default, bool) else str
         names = [part.strip() for each in _quoted(parts) for part in each.__forward_arg__.split("|")]
-        like = tuple(each for each in names if each in ACCEPTED or each == "bool")
-        return Declared(name, open_kind, option, default, False, optional, option.many, like)
+        accepted = tuple(each for each in names if each in ACCEPTED or each == "bool")
+        return Declared(name, open_kind, option, default, False, optional, option.many, accepted)
     many = next((get_args(each)[0] for each in kinds if get_origin(each) in (list, Sequence, tuple)), None)
     if many is not None:
         option = _choosing(option, get_args(many)) if get_origin(many) is Literal else option
