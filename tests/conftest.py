@@ -86,6 +86,19 @@ def few_questions() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_passages(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Stages read one in forty of the general passages; all of them only where bytes are compared with the record."""
+    from sparse_adapt.synthetic.background import background_pairs
+
+    with pytest.MonkeyPatch.context() as patch:
+        if request.module.__name__ != "test_same_bytes":
+            patch.setattr("sparse_adapt.objectives.texts.GENERAL_ONE_IN", 40)
+            some = "sparse_adapt.objectives.general_candidates.background_pairs"
+            patch.setattr(some, lambda: background_pairs()[::40])
+        yield
+
+
 @pytest.fixture(autouse=True)
 def threads_as_before() -> Iterator[None]:
     """Whatever number of threads a test sets, the next one starts with torch's own."""
@@ -309,7 +322,14 @@ def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     own = tmp_path_factory.getbasetemp()
     shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
-    command = [sys.executable, "-c", "from sparse_adapt.cli import main; main()", "demo", "--resume"]
+    fewer = "from sparse_adapt.selection import questions; questions.MOST = 90"  # general ones, by each model
+    command = [
+        sys.executable,
+        "-c",
+        f"{fewer}; from sparse_adapt.cli import main; main()",
+        "demo",
+        "--resume",
+    ]
     one_thread = {
         **os.environ,
         "OMP_NUM_THREADS": "1",

@@ -462,7 +462,13 @@ def test_a_step_leaves_a_model_of_the_same_kind(files, stage):
 BOTH_WAYS = {"form": "nt-xent"}  # of dense encoders with a projection, which a resumed stage needs
 
 
-@pytest.mark.parametrize("stage, more", [("joint", {"token_scales": "idf"}), ("contrast", BOTH_WAYS)])
+@pytest.mark.parametrize(
+    "stage, more",
+    [
+        pytest.param("joint", {"token_scales": "idf"}, marks=pytest.mark.nightly),
+        ("contrast", BOTH_WAYS),
+    ],
+)
 def test_a_killed_stage_resumes_to_the_same_bits(files, stage, more):
     torch.set_num_threads(1)
     given = {"hard_negatives": 1, "below": 0.999, "weights": {"anchor": 1.0}, **more}

@@ -113,7 +113,12 @@ def test_the_plan_beside_a_run_makes_the_same_run(tmp_path, whole):
 
 
 @pytest.mark.parametrize(
-    ("stage", "step"), [("warmup", 1), ("dictionary", 3), ("distill", 2), ("distill", 4)]
+    ("stage", "step"),
+    [
+        ("dictionary", 3),
+        ("distill", 4),
+        *(pytest.param(*each, marks=pytest.mark.nightly) for each in (("warmup", 1), ("distill", 2))),
+    ],
 )
 def test_a_run_broken_off_anywhere_ends_the_same(tmp_path, plan, whole, stage, step):
     with pytest.raises(Interrupted):

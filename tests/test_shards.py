@@ -149,7 +149,9 @@ def test_progress_counts_every_document_once(model, twelve_documents, tmp_path, 
     assert sum(heard) == 12
 
 
-@pytest.mark.parametrize("when", [-7, -3, 1, 2, 3, 5])
+@pytest.mark.parametrize(
+    "when", [-3, 1, *(pytest.param(each, marks=pytest.mark.nightly) for each in (-7, 2, 3, 5))]
+)
 def test_a_killed_run_continues_to_the_same_bytes(when, model, twelve_documents, whole, tmp_path):
     """Killed in the second and first shard, and before each kind of write: manifest, journal, whole manifest."""
     place = tmp_path / "killed"
