@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
@@ -172,7 +172,7 @@ class AnseriniEncoder(EncoderEngine):
         super().__init__(f"{anserini_jar().stem.removesuffix('-fatjar')}'s encoder", documents)
         self._numbers = {token: token_id for token_id, token in enumerate(export.tokens)}
         for name in (MODEL_FILE, VOCABULARY_FILE):
-            place = _home() / HOME / name
+            place = Path(_home().name) / HOME / name
             place.unlink(missing_ok=True)
             place.symlink_to((export.path / HOME / name).resolve())
         self._encoder = java_class("io.anserini.encoder.sparse.SpladeV3Encoder")()
@@ -192,9 +192,9 @@ class AnseriniEncoder(EncoderEngine):
 
 
 @cache
-def _home() -> Path:
-    """The home that Anserini's encoders of this process look in, where each export in turn is linked."""
-    home = Path(mkdtemp())
-    (home / HOME).mkdir(parents=True)
-    java_class("java.lang.System").setProperty("user.home", str(home))
+def _home() -> "TemporaryDirectory[str]":
+    """The home that Anserini's encoders look in, where each export in turn is linked: it ends with this process."""
+    home = TemporaryDirectory(prefix="sparse-adapt-")
+    (Path(home.name) / HOME).mkdir(parents=True)
+    java_class("java.lang.System").setProperty("user.home", home.name)
     return home
