@@ -3,6 +3,7 @@
 import pytest
 
 from sparse_adapt.collection.readers import Document
+from sparse_adapt.model.saved import tokenizer_of
 from sparse_adapt.pipeline import estimate
 from sparse_adapt.pipeline.estimate import Speeds, expected
 from sparse_adapt.pipeline.plan import settings_for
@@ -22,7 +23,7 @@ def speeds(monkeypatch):
 def told(done=(), **settings) -> dict[str, float]:
     """Seconds by what is done in them."""
     request = Request(corpus="c", model="m", settings=AdaptSettings(**settings))
-    return {row.what: row.seconds for row in expected(request, DOCUMENTS, 400, done)}
+    return {row.what: row.seconds for row in expected(request, None, DOCUMENTS, 400, done)}
 
 
 def stages(rows: dict[str, float]) -> list[str]:
@@ -43,9 +44,9 @@ def test_stages_that_arent_carried_out_cost_nothing():
 
 
 def test_a_glossary_costs_the_ranking_beside_it_and_a_second_choice(monkeypatch):
-    monkeypatch.setattr(estimate, "of_glossary", lambda request: (60, 10))
+    monkeypatch.setattr(estimate, "of_glossary", lambda *of: (60, 10))
     request = Request(corpus="c", model="m", glossary="g")
-    with_words = {row.what: row.seconds for row in expected(request, DOCUMENTS, 400)}
+    with_words = {row.what: row.seconds for row in expected(request, None, DOCUMENTS, 400)}
     assert stages(with_words) == ["rank", "dictionary"]
     choosing = "comparing models on the queries set aside"
     assert with_words[choosing] == 3 * told()[choosing]
@@ -56,8 +57,8 @@ def test_a_glossary_costs_the_ranking_beside_it_and_a_second_choice(monkeypatch)
 
 
 def test_a_glossary_without_new_words_costs_its_queries_alone(monkeypatch):
-    monkeypatch.setattr(estimate, "of_glossary", lambda request: (60, 0))
-    rows = expected(Request(corpus="c", model="m", glossary="g"), DOCUMENTS, 400)
+    monkeypatch.setattr(estimate, "of_glossary", lambda *of: (60, 0))
+    rows = expected(Request(corpus="c", model="m", glossary="g"), None, DOCUMENTS, 400)
     assert stages({row.what: row.seconds for row in rows}) == ["rank"]
     assert not any("labelling" in row.what for row in rows)
 
@@ -66,7 +67,9 @@ def test_a_glossary_is_looked_at_before_anything_is_done(tiny_model, tmp_path):
     glossary = tmp_path / "glossary.csv"
     glossary.write_text("term,definition\naccess log (AL),Who came.\nzorvex,A plan.\nserver,A machine.\n")
     request = Request(corpus="c", model=str(tiny_model), glossary=str(glossary))
-    assert estimate.of_glossary(request) == (6, 2), "two queries an entry; server is a token"
+    assert estimate.of_glossary(request, tokenizer_of(str(tiny_model))) == (6, 2), (
+        "two queries an entry; server is a token"
+    )
 
 
 def test_many_terms_take_at_most_twice_the_time_of_a_tenth():

@@ -87,16 +87,18 @@ def adapt(
             f"--until {until}: no word gets a token without a glossary; name --glossary, or --stages "
             f"{','.join(WITH_WORDS)}"
         )
-    tokenizer_to_teach(request.model)  # a model that can't be taught is refused before anything is made
+    tokenizer = tokenizer_to_teach(request.model)  # a model that can't be taught is refused at once
     total = sum(1 for _ in read_documents(request.corpus))
     documents = sample(read_documents(request.corpus), request.settings.documents, request.settings.seed)
     watcher.tell("plan", plan_sentence(request))
-    watcher.expect(expected(request, documents, total, _done_before(place)))
+    watcher.expect(expected(request, tokenizer, documents, total, _done_before(place)))
     sources = request.sources()
     reads = [source.place for source in sources.values() if source is not None]
     with output_folder(place.reading(reads)) as folder:
         same_request(folder / REQUEST_FILE, request)
-        work = Work(request, folder, watcher, documents, cache or folder / "cache", folder, sources)
+        work = Work(
+            request, tokenizer, folder, watcher, documents, cache or folder / "cache", folder, sources
+        )
         for name, do in zip(STEPS, (_terms, _dictionary, _queries, _candidates), strict=False):
             do(work)
             if name == until:
@@ -163,7 +165,7 @@ def _terms(work: Work) -> None:
     sources = work.named("corpus", "model", "glossary")
     if request.glossary is not None:
         entries = work.folder / ENTRIES_FILE
-        named = request.corpus, request.model, request.glossary
+        named = request.corpus, work.tokenizer, request.glossary
         work.step("entries", sources, [ENTRIES_FILE], lambda: prepare_entries(*named, entries)[1])
         sources = work.named("corpus", "model") | {"entries": work.made(ENTRIES_FILE)}
     if not request.extends:
@@ -172,8 +174,8 @@ def _terms(work: Work) -> None:
     def do() -> str:
         path.unlink(missing_ok=True)
         if request.glossary is not None:
-            return prepare_defined_terms(request.corpus, request.model, _read_uses(work), path)
-        return prepare_terms(request.corpus, request.model, request.settings.share, path)[1]
+            return prepare_defined_terms(request.corpus, work.tokenizer, _read_uses(work), path)
+        return prepare_terms(request.corpus, work.tokenizer, request.settings.share, path)[1]
 
     work.step("terms", sources, [path.name], do)
 

@@ -5,13 +5,14 @@ from collections.abc import Callable, Container, Sequence
 from typing import NamedTuple
 
 import torch
+from transformers import PreTrainedTokenizerFast
 
 from sparse_adapt.collection.glossary import read_dictionary
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.model.dense import SMALL, DenseEncoder
 from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.preparing import CORPUS_QUERIES, tokenizer_to_teach
+from sparse_adapt.pipeline.preparing import CORPUS_QUERIES
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.report.progress import duration
 from sparse_adapt.retrieve.encode import encode
@@ -52,9 +53,13 @@ class Speeds(NamedTuple):
 
 
 def expected(
-    request: Request, documents: Sequence[Document], total: int, done: Container[str] = ()
+    request: Request,
+    tokenizer: PreTrainedTokenizerFast,
+    documents: Sequence[Document],
+    total: int,
+    done: Container[str] = (),
 ) -> list[Expected]:
-    """The parts that take long, in their order.
+    """The parts that take long, in their order. `tokenizer`: of the model that is adapted.
 
     `documents`: those looked at; `total`: those of the corpus; `done`: steps and stages that were done before.
     """
@@ -66,7 +71,7 @@ def expected(
         longest=settings.longest,
         dense=request.teacher == ENSEMBLE or "dictionary" in request.stages,
     )
-    entry_queries, terms = of_glossary(request)
+    entry_queries, terms = of_glossary(request, tokenizer)
     if not terms and request.ranking is not None:  # then it only makes queries
         request = request.ranking
     queries = min(settings.queries.count, len(documents) * settings.queries.per_document)
@@ -128,11 +133,10 @@ def _mean_length(documents: Sequence[Document]) -> float:
     return sum(len(document.full_text) for document in documents) / max(1, len(documents))
 
 
-def of_glossary(request: Request) -> tuple[int, int]:
+def of_glossary(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple[int, int]:
     """How many queries a glossary makes, and how many of its words may get a token, whatever the corpus says."""
     if request.glossary is None:
         return 0, TERMS
-    tokenizer = tokenizer_to_teach(request.model)
     entries = read_entries(read_dictionary(request.glossary), Keys(tokenizer)).entries
     words = (each.acronym if each.is_phrase else each.term for each in entries)
     return QUERIES_AN_ENTRY * len(entries), sum(1 for word in words if word and not is_token(tokenizer, word))

@@ -42,12 +42,13 @@ FEWEST_HELD_OUT = 5
 CORPUS_QUERIES = 3  # made of documents, for each that is made of a glossary: of more the model ranks worse
 
 
-def prepare_terms(corpus: str, model: str, share: float, path: Path) -> tuple[list[Term], str]:
+def prepare_terms(
+    corpus: str, tokenizer: PreTrainedTokenizerFast, share: float, path: Path
+) -> tuple[list[Term], str]:
     """Write `terms.json`: mined words that pay for their token. The sentence says by what criterion.
 
     Nothing is written where there are none.
     """
-    tokenizer = tokenizer_to_teach(model)
     chosen, summary = paying(mine_terms(read_documents(corpus), tokenizer), share)
     if chosen:
         write_terms(path, chosen)
@@ -64,12 +65,13 @@ def tokenizer_to_teach(model: str) -> PreTrainedTokenizerFast:
     return encoder.tokenizer
 
 
-def prepare_entries(corpus: str, model: str, glossary: str, path: Path) -> tuple[list[Use], str]:
+def prepare_entries(
+    corpus: str, tokenizer: PreTrainedTokenizerFast, glossary: str, path: Path
+) -> tuple[list[Use], str]:
     """Write `entries.jsonl`: what a glossary says, and what becomes of each entry by what the corpus says.
 
     Raises InputError where nothing becomes of any, for then the glossary would be of no use.
     """
-    tokenizer = tokenizer_to_teach(model)
     keys, definitions = Keys(tokenizer), read_dictionary(glossary)
     read = read_entries(definitions, keys)
     texts = (document.full_text for document in read_documents(corpus))
@@ -84,12 +86,14 @@ def prepare_entries(corpus: str, model: str, glossary: str, path: Path) -> tuple
     return of_entries, "; ".join((*summary(of_entries), *read.remarks))
 
 
-def prepare_defined_terms(corpus: str, model: str, uses: Sequence[Use], path: Path) -> str:
+def prepare_defined_terms(
+    corpus: str, tokenizer: PreTrainedTokenizerFast, uses: Sequence[Use], path: Path
+) -> str:
     """Write `terms.json`: the words of a glossary that get a token. Nothing is written where there are none."""
     names = {use.token.casefold(): use.token for use in uses if use.token}
     if not names:
         return "no word that the glossary defines needs a token"
-    mined = mine_terms(read_documents(corpus), tokenizer_to_teach(model))
+    mined = mine_terms(read_documents(corpus), tokenizer)
     chosen = [term for term in mined if term.text.casefold() in names]
     known = {term.text.casefold() for term in chosen}
     chosen += [Term(name, "glossary") for key, name in names.items() if key not in known]

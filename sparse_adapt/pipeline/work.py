@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+from transformers import PreTrainedTokenizerFast
+
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.steps import Done, Source, Step, carry_out, check_request, of_path
@@ -44,6 +46,7 @@ class Work:
     """An adaptation under way."""
 
     request: Request
+    tokenizer: PreTrainedTokenizerFast  # of the model that is adapted
     folder: Path  # where this part writes
     watcher: AdaptListener
     documents: list[Document]
