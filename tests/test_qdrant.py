@@ -1,7 +1,6 @@
 """Qdrant: exact files, and the real engine in this process ranks them as exact search does."""
 
 import json
-import shutil
 from uuid import UUID
 
 import numpy as np
@@ -17,7 +16,6 @@ from odd import (
     check_exact,
     check_ranking,
     export,
-    export_odd,
 )
 from qdrant_client import QdrantClient
 from scipy.sparse import csr_matrix
@@ -28,22 +26,12 @@ from sparse_adapt.errors import OutputError
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    return export_odd("qdrant", tmp_path_factory.mktemp("qdrant") / "out")
-
-
 @pytest.fixture
 def server():
     """The client's imitation of a server, for what loads documents there."""
     client = QdrantClient(":memory:")
     yield client
     client.close()
-
-
-@pytest.fixture
-def exported(written, tmp_path):
-    return shutil.copytree(written, tmp_path / "exported")
 
 
 def test_qdrant_ranks_as_exact_search(exported):

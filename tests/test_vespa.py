@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from xml.etree import ElementTree
 
 import pytest
@@ -16,7 +15,6 @@ from odd import (
     check_exact,
     check_ranking,
     export,
-    export_odd,
     odd_queries,
 )
 from small_servers import VespaServer, served
@@ -26,16 +24,6 @@ from sparse_adapt.engines.formats import open_engine
 from sparse_adapt.engines.vespa import escape_label, unescape_label
 from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
-
-
-@pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    return export_odd("vespa", tmp_path_factory.mktemp("vespa") / "out")
-
-
-@pytest.fixture
-def exported(written, tmp_path):
-    return shutil.copytree(written, tmp_path / "out")
 
 
 @pytest.fixture(autouse=True)
