@@ -122,7 +122,7 @@ def test_a_card_says_what_may_be_lost_of_general_knowledge(tiny_model, tmp_path)
     )
     card = (tmp_path / CARD_FILE).read_text()
     assert "## What it keeps of general knowledge" in card and "It loses at most .4." in card
-    assert "| all | 40 | 0.700 | 0.710 | -0.004 | +0.020 | 50.0 % | 60.0 % |" in card
+    assert "| all | 40 | 0.700 | 0.710 | +0.010 | -0.004 | +0.020 | 50.0 % | 60.0 % |" in card
 
 
 def write_card_of_adaptation(folder, model, kept, asked=None, **more):

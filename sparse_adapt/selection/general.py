@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparse_adapt.collection.readers import Query
-from sparse_adapt.report.tables import Column, Row, Table
+from sparse_adapt.report.tables import Row, Table
 from sparse_adapt.retrieve.significance import Values, interval
 from sparse_adapt.selection.evidence import GENERAL
+from sparse_adapt.stages.card import general_columns
 
 RANKED, FIRST = (
     "ndcg@10",
@@ -128,23 +129,11 @@ def _listed(names: Sequence[str]) -> str:
 def general_table(rows: Sequence[GeneralRow]) -> Table:
     """A row for all questions, for each kind and for each question word."""
     compared = bool(rows) and rows[0].baseline is not None
-    columns = [Column("asked", "general questions", "text"), Column("questions", "number")]
-    if compared:
-        columns += [Column("baseline", "nDCG@10 before", decimals=3), Column("model", "after", decimals=3)]
-        columns += [Column("change", "change", decimals=3, signed=True)]
-    else:
-        columns += [Column("model", "nDCG@10", decimals=3)]
-    columns += [
-        Column("low", "from", decimals=3, signed=compared),
-        Column("high", "to", decimals=3, signed=compared),
-    ]
-    columns += [Column("first_baseline", "first right before", "share", decimals=1)] if compared else []
-    columns += [Column("first", "after" if compared else "first right", "share", decimals=1)]
     what = "change of nDCG@10" if compared else "mean of nDCG@10"
     note = f"from, to: the 95 % interval of the {what}, by bootstrap over the questions. first right: the share of "
     note += "questions whose first passage is the one that answers them."
     shown: list[Row] = [{**row._asdict(), "change": row.change if compared else None} for row in rows]
-    return Table("General questions", tuple(columns), shown, note)
+    return Table("General questions", general_columns(compared=compared), shown, note)
 
 
 def read_general_rows(retention: Mapping[str, Any]) -> list[GeneralRow]:

@@ -35,16 +35,6 @@ MEASURES = (
     Column("nonzero_document", "weights a document", decimals=1),
     Column("nonzero_query", "weights a query", decimals=1),
 )
-GENERAL = (
-    Column("asked", "general questions", "text"),
-    Column("questions", "number"),
-    Column("baseline", "nDCG@10 before", decimals=3),
-    Column("model", "after", decimals=3),
-    Column("low", "change from", decimals=3, signed=True),
-    Column("high", "to", decimals=3, signed=True),
-    Column("first_baseline", "first right before", "share", decimals=1),
-    Column("first", "after", "share", decimals=1),
-)
 HERE = "PATH_OR_HUB_ID"
 
 
@@ -90,10 +80,29 @@ def _adapted(base: str, record: Mapping[str, Any], after: Sequence[Mapping[str, 
         if retention is None
         else Table("", _measured(retention["rows"]), retention["rows"], retention["note"])
     )
-    general = (
-        None if not general_figures else Table("", GENERAL, general_figures["rows"], general_figures["note"])
-    )
+    general = None
+    if general_figures:
+        rows = [{**row, "change": row["model"] - row["baseline"]} for row in general_figures["rows"]]
+        general = Table("", general_columns(compared=True), rows, general_figures["note"])
     return Making(base, [*record.get("stages", ()), *after], record.get("command", ""), measures, general)
+
+
+def general_columns(*, compared: bool) -> tuple[Column, ...]:
+    """Of general questions, by kind or question word: nDCG@10 of a model, before and after where two are compared."""
+    before = [Column("baseline", "nDCG@10 before", decimals=3)] if compared else []
+    change = [Column("change", "change", decimals=3, signed=True)] if compared else []
+    first = [Column("first_baseline", "first right before", "share", decimals=1)] if compared else []
+    return (
+        Column("asked", "general questions", "text"),
+        Column("questions", "number"),
+        *before,
+        Column("model", "after" if compared else "nDCG@10", decimals=3),
+        *change,
+        Column("low", "from", decimals=3, signed=compared),
+        Column("high", "to", decimals=3, signed=compared),
+        *first,
+        Column("first", "after" if compared else "first right", "share", decimals=1),
+    )
 
 
 def _measured(rows: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
