@@ -236,7 +236,8 @@ def test_general_passages_are_held_and_light_no_new_term(encoder):
         assert float(now[name]) > float(was[name]) + 1.0
 
 
-def test_general_passages_of_a_step_are_neighbours_by_length_and_read_as_one_block(encoder):
+def test_general_passages_of_a_step_are_neighbours_by_length_and_read_as_one_block(encoder, monkeypatch):
+    monkeypatch.setattr("sparse_adapt.objectives.texts.GENERAL_ONE_IN", 4)
     general = general_passages(encoder)
     lengths = [len(ids) for ids in general.ids]
     assert lengths == sorted(lengths)
