@@ -145,8 +145,7 @@ def _files_of_model(source: str) -> dict[str, Path | bytes]:
 def _files_of_pack(path: Path) -> dict[str, Path | bytes]:
     """A term pack and its card. Raises InputError for a file that is none."""
     from sparse_adapt.model.folder import CARD_FILE
-    from sparse_adapt.term_packs.card import pack_card
-    from sparse_adapt.term_packs.pack import read_pack
+    from sparse_adapt.term_packs.pack import pack_card, read_pack
 
     pack = read_pack(path)
     return {f"{pack.name}.pack": path, CARD_FILE: pack_card(pack).encode()}

@@ -26,6 +26,7 @@ from sparse_adapt.model.vocabulary import TokenEntry
 FORMAT, VERSION, HEADER = "sparse-adapt term pack", 1, "pack"
 INPUT, OUTPUT, BIAS, TABLE = "input", "output", "bias", "table"
 AGAIN = "get it again from whoever made it"
+CARD_TAGS = ["sparse-adapt", "term-pack", "sparse-encoder", "splade"]
 
 Rows = Mapping[str, Tensor]
 """What a token has in a model: `input` (T, H), `output` (T, H) unless tied to it, `bias` (T), `table` (T)."""
@@ -212,3 +213,21 @@ def checksum_of_tensor(tensor: Tensor) -> str:
     digest = hashlib.sha256(f"{whole.dtype} {tuple(whole.shape)}\n".encode())
     digest.update(whole.numpy().data)
     return digest.hexdigest()
+
+
+def pack_card(pack: TermPack) -> str:
+    """The README.md beside a pack: its terms, what taught them, which base model it fits, and how it is put in."""
+    from huggingface_hub import ModelCardData
+
+    from sparse_adapt.stages.card import code
+
+    base, made = pack.header.base, pack.header.made
+    header = ModelCardData(license=base.licence, tags=CARD_TAGS, base_model=base.hub_id or None).to_yaml()
+    terms = ", ".join(map(code, pack.terms))
+    return (
+        f"---\n{header}\n---\n\n# {pack.name}: {len(pack.terms):,} terms for {base.name}\n\n"
+        f"Rows of new tokens, without a model, for `{base.hub_id or base.name}` alone: {terms}.\n\n"
+        f"Taught by {made.stages_in_words}; made by {made.author} with sparse-adapt {made.version}, {made.at[:10]}.\n\n"
+        f"```shell\nsparse-adapt unpack PACK_OR_HUB_ID --model {base.name} -o with-terms\n```\n\n"
+        f"The licence of the base model is {base.licence}. What the stages learnt from may have a licence of its own.\n"
+    )
