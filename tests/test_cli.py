@@ -311,17 +311,6 @@ def test_diagnose_in_json_has_what_the_tables_show(sparse_adapt, extended, zorve
         assert heading in shown
 
 
-def test_contributions_sum_to_the_score(sparse_adapt, tiny_model, zorvex_collection):
-    words = ["explain", "who refuses the client", "--model", tiny_model, "--corpus", zorvex_collection]
-    content = json.loads(sparse_adapt(*words, "--top", "2", "--json").out)
-    assert len(content["matches"]) == 2
-    for match in content["matches"]:
-        total = sum(part["contribution"] for part in match["contributions"])
-        assert total == pytest.approx(match["score"], rel=1e-5)
-    shown = sparse_adapt(*words, "--top", "2").out
-    assert all(match["document_id"] in shown for match in content["matches"])
-
-
 def test_tokens_in_brackets_are_shown(sparse_adapt, tiny_model, zorvex_collection):
     """Rich would take them for markup and delete them."""
     shown = sparse_adapt("diagnose", "[PAD]", "--model", tiny_model, "--corpus", zorvex_collection)

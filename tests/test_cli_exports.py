@@ -31,20 +31,6 @@ def test_vectors_are_exported_and_checked(sparse_adapt, vectors, tiny_model, zor
     assert "rankings are those of exact search, but for ties and rounding" in ran.messages[-1]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "format", ["anserini", "opensearch", "parquet", "pgvector", "seismic", "qdrant", "milvus"]
-)
-def test_an_export_is_checked_in_its_engine(
-    format, sparse_adapt, vectors, tiny_model, zorvex_collection, tmp_path
-):
-    assert sparse_adapt("export", format, "--vectors", vectors, "-o", tmp_path / "out")[0] == 0
-    against = ("--model", tiny_model, "--vectors", vectors, "--queries", zorvex_collection, "--json")
-    status, out, _ = sparse_adapt("check-export", tmp_path / "out", *against)
-    content = json.loads(out)
-    assert (status, content["kinds"]["fault"], content["queries"]) == (0, 0, 6)
-
-
 @pytest.mark.parametrize("format", ["opensearch", "opensearch-seismic", "elasticsearch", "vespa"])
 def test_a_server_that_is_not_there_is_one_line(
     format, sparse_adapt, vectors, tiny_model, zorvex_collection, tmp_path, monkeypatch

@@ -107,11 +107,6 @@ def test_every_stage_reads_the_model_before_it(tmp_path, plan, done):
     assert not any(".partial" in text for text in written)
 
 
-def test_the_plan_beside_a_run_makes_the_same_run(tmp_path, whole):
-    second = run(read_plan(whole.folder / "run.toml"), Place(tmp_path / "second"))
-    assert weights(second.model) == weights(whole.model)
-
-
 @pytest.mark.parametrize(
     ("stage", "step"),
     [
