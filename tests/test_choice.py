@@ -18,8 +18,8 @@ from sparse_adapt.selection.comparison import TaughtDefinitions, keep_or_refuse
 from sparse_adapt.selection.models import (
     RANKING,
     Choice,
+    ComparedModel,
     Maker,
-    Tried,
     added,
     choose,
     choose_without_words,
@@ -36,7 +36,9 @@ NOISES = np.tile(NOISE, 2)  # of two kinds: of both together one of .036
 
 def tried(name, weighed, back, values, nonzero=10.0, general=None):
     values = {"ndcg@10": np.broadcast_to(values, QUERIES), "nonzero_document": np.full(3, nonzero)}
-    return Tried(name, weighed, back, ModelResult((), values), None if general is None else asked(general))
+    return ComparedModel(
+        name, weighed, back, ModelResult((), values), None if general is None else asked(general)
+    )
 
 
 def asked(values):
@@ -84,7 +86,7 @@ def test_the_least_changed_of_the_best_is_kept(others, kept):
 def test_a_model_without_the_words_that_were_asked_for_is_no_choice():
     alone = tried(RANKING, "token scales", None, 0.6)
     words = tried("dictionary and ranking", "", 0.0, 0.4)
-    assert choose([BASE, alone, words], taught=True) == 2 and choose([BASE, alone, words]) == 1
+    assert choose([BASE, alone, words], words=True) == 2 and choose([BASE, alone, words]) == 1
 
 
 @pytest.mark.parametrize(
@@ -158,7 +160,7 @@ def test_none_is_kept_that_may_forget(monkeypatch, general, taught, kept):
         tried("rank", "", None, value, general=found)
         for value, found in zip((0.5, 0.4), general, strict=True)
     ]
-    assert choose([ASKED, *others], taught=taught) == kept
+    assert choose([ASKED, *others], words=taught) == kept
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 
 from sparse_adapt.collection.readers import Query
 from sparse_adapt.retrieve.evaluate import ModelResult
-from sparse_adapt.selection.evidence import KNOWN_ITEMS, MEANT, SYNTHETIC, by_error, by_kind
+from sparse_adapt.selection.evidence import IN_OTHER_WORDS, KNOWN_ITEMS, SYNTHETIC, by_error, by_kind
 from sparse_adapt.selection.rule import BESIDE_RANKING, decide
 
 NOISE = np.tile([0.2, -0.2], 50)  # of 100 queries: a standard error of .02
@@ -30,18 +30,21 @@ def shown(kind, gain):
         ([shown(SYNTHETIC, 0.04), shown(KNOWN_ITEMS, -0.03)], None),  # which chance may explain
         ([shown(SYNTHETIC, 0.04), shown(KNOWN_ITEMS, -0.04)], "a gain that costs others: known items"),
         (
-            [shown(SYNTHETIC, -0.03), shown("titles", -0.1), shown(MEANT, 0.04)],
+            [shown(SYNTHETIC, -0.03), shown("titles", -0.1), shown(IN_OTHER_WORDS, 0.04)],
             None,
         ),  # they don't ask for meaning
         (
-            [shown(SYNTHETIC, -0.1), shown(MEANT, 0.04)],
+            [shown(SYNTHETIC, -0.1), shown(IN_OTHER_WORDS, 0.04)],
             "a gain that costs others: synthetic queries -10.0 ± 3.3",
         ),
         (
-            [shown(SYNTHETIC, 0.1), shown(MEANT, 0.04), shown(BESIDE_RANKING, -0.04)],
+            [shown(SYNTHETIC, 0.1), shown(IN_OTHER_WORDS, 0.04), shown(BESIDE_RANKING, -0.04)],
             "a gain that costs others: synthetic queries, beside ranking alone -4.0 ± 3.3",
         ),
-        ([shown(SYNTHETIC, 0.1), shown(MEANT, 0.03)], "definitions in other words +3.0 ± 3.3 points"),
+        (
+            [shown(SYNTHETIC, 0.1), shown(IN_OTHER_WORDS, 0.03)],
+            "definitions in other words +3.0 ± 3.3 points",
+        ),
     ],
 )
 def test_a_gain_within_chance_is_refused(rows, why):

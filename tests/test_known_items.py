@@ -6,7 +6,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.retrieve.evaluate import evaluate_vectors
-from sparse_adapt.selection.retention import KINDS, TWO_WORDS, _asked, known_items
+from sparse_adapt.selection.retention import KINDS, TWO_WORDS, _queries_from, known_items
 
 TEXT = "The valve of the pump is checked by the nurse, and by another nurse before the drip is started on the ward."
 
@@ -31,14 +31,19 @@ def test_queries_of_each_kind_are_asked_of_the_rows_alone():
 
 
 def test_words_are_those_of_the_document_and_tell_it_from_others():
-    two, four, six, twelve = _asked(TEXT, np.random.default_rng(0))
+    two, four, six, twelve = _queries_from(TEXT, np.random.default_rng(0))
     plain = TEXT.lower().replace(",", "").rstrip(".")
     assert six in plain
     assert twelve in plain
     assert (len(two.split()), len(four.split()), len(six.split()), len(twelve.split())) == (2, 4, 6, 12)
     assert len(set(four.split())) == 4
     assert set(two.split()) | set(four.split()) <= set(plain.split()) - {"the", "of", "is", "by", "and", "on"}
-    assert _asked("One valve.", np.random.default_rng(0)) == ["valve", "valve", "one valve", "one valve"]
+    assert _queries_from("One valve.", np.random.default_rng(0)) == [
+        "valve",
+        "valve",
+        "one valve",
+        "one valve",
+    ]
 
 
 def test_a_document_without_telling_words_is_left_out():

@@ -16,11 +16,11 @@ from sparse_adapt.selection.retention import (
     EncodedCollection,
     activates,
     encode_collection,
-    evaluate_and_keep,
-    keeping,
-    kept_figures,
+    evaluate_with_retention,
     known_of,
     new_terms,
+    retention_figures,
+    retention_of,
     say_new,
 )
 
@@ -46,7 +46,7 @@ GENERAL = EncodedCollection(
 
 
 def test_a_mixed_index_by_hand(tiny_model):
-    groups = keeping(SparseEncoder.load(tiny_model), DOMAIN, GENERAL, None, [[2]])
+    groups = retention_of(SparseEncoder.load(tiny_model), DOMAIN, GENERAL, None, [[2]])
     assert groups["general"]["ndcg@10"].tolist() == [1.0, 1.0]
     assert groups["general"]["false_activations"].tolist() == [
         1.0,
@@ -80,9 +80,9 @@ def test_a_model_beside_itself_keeps_everything(tiny_model, zorvex_collection):
     model, domain = SparseEncoder.load(tiny_model), read_collection(zorvex_collection)
     heard: list[int] = []
     general = general_collection(most=9)
-    pair = list(evaluate_and_keep([model, model], domain, general, [heard.append] * 2))
+    pair = list(evaluate_with_retention([model, model], domain, general, [heard.append] * 2))
     (result, ours), (_, theirs) = pair
-    told = kept_figures(ours, theirs, asked=general.queries)
+    told = retention_figures(ours, theirs, questions=general.queries)
     assert set(told) == {
         "general",
         "general, mixed index",
@@ -94,7 +94,7 @@ def test_a_model_beside_itself_keeps_everything(tiny_model, zorvex_collection):
         assert set(figures["adjusted"].values()) == {1.0}
     assert sum(heard) == 2 * (len(domain.documents) + len(domain.queries) + len(general.documents) + 9)
     assert {(row["low"], row["high"]) for row in told["general"]["asked"]} == {(0.0, 0.0)}
-    alone = kept_figures(ours)
+    alone = retention_figures(ours)
     assert alone["general"]["model"] == told["general"]["model"]
     assert new_terms(model) == []
     assert encode_collection(model, domain).documents.shape[0] == len(domain.documents)

@@ -31,7 +31,7 @@ DOCUMENTS = [
     "Renew a certificate before it expires.",
 ]
 GENERAL = ["The wood of a tool is from a tree.", "A certificate is what a school gives."]
-MEANT, OTHER = "what the team spent this month", "the wood of a tool"
+IN_OTHER_WORDS, OTHER = "what the team spent this month", "the wood of a tool"
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +65,7 @@ def test_the_term_is_lit_where_it_is_meant_and_everything_else_keeps_its_bits(en
     before = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
     done = teach_rows(encoder, [ZORVEX], DOCUMENTS, settings)
     assert done.record == {"taught": ["zorvex"]}
-    texts = encoder.tokenize([MEANT, OTHER])
+    texts = encoder.tokenize([IN_OTHER_WORDS, OTHER])
     with torch.no_grad():
         meant, other = new_logits(encoder, texts, Texts(encoder, [])).squeeze(1).tolist()
     assert meant > other

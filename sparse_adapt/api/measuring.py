@@ -241,7 +241,7 @@ def measure_models(
     """The figures of one model, or of two of which the second is the baseline; with what they keep of `general`."""
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.retrieve.evaluate import evaluate_model, evaluation
-    from sparse_adapt.selection.retention import evaluate_and_keep, kept_figures, texts_in
+    from sparse_adapt.selection.retention import evaluate_with_retention, retention_figures, texts_in
 
     texts = texts_in(judged) if general is None else texts_in(judged, general)
     advance = [bars.count(source, texts) for source in sources]
@@ -251,9 +251,9 @@ def measure_models(
     sparse = [encoder for encoder in encoders if isinstance(encoder, SparseEncoder)]
     if len(sparse) < len(encoders):
         raise ConfigError("what a model keeps is measured of sparse models only; leave out general")
-    results, groups = zip(*evaluate_and_keep(sparse, judged, general, advance), strict=True)
+    results, groups = zip(*evaluate_with_retention(sparse, judged, general, advance), strict=True)
     content = evaluation(*results)
-    return {**content, "retention": kept_figures(*groups, asked=general.queries)}
+    return {**content, "retention": retention_figures(*groups, questions=general.queries)}
 
 
 def _difference(kind: str, gaps: "NDArray[np.float64]") -> dict[str, Any]:

@@ -34,7 +34,13 @@ from sparse_adapt.files.marker import marker_of, remove
 from sparse_adapt.files.place import Place, absolute
 from sparse_adapt.files.steps import STEPS_FOLDER
 from sparse_adapt.model.kinds import open_sparse
-from sparse_adapt.pipeline.choice import choice_made, choose_model, evidence_for_kept, kept_made, measure_kept
+from sparse_adapt.pipeline.choice import (
+    choice_made,
+    choose_model,
+    evidence_for_best,
+    measure_best,
+    retention_made,
+)
 from sparse_adapt.pipeline.estimate import expected
 from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.preparing import (
@@ -110,7 +116,7 @@ def adapt(
         if until == "stages":
             raise Stopped(folder, until)
         choose_model(work, plan, outcomes)
-        measure_kept(work)
+        measure_best(work)
         _report(work, plan, outcomes)
     return read_finished(place.folder)
 
@@ -213,8 +219,8 @@ def _queries(work: Work) -> None:
         shutil.rmtree(work.folder / "collection", ignore_errors=True)
         cut = request.settings.candidates.source == "keep" or _learns_from_pairs(request)
         settings = request.settings.queries.model_copy(update={"cut": cut})
-        folder, asked = work.folder / "collection", (request.queries, write)
-        return prepare_collection(request.corpus, work.documents, settings, *asked, folder, _read_uses(work))
+        folder, inputs = work.folder / "collection", (request.queries, write)
+        return prepare_collection(request.corpus, work.documents, settings, *inputs, folder, _read_uses(work))
 
     work.step("queries", sources, ["collection"], do)
 
@@ -233,8 +239,8 @@ def _candidates(work: Work) -> None:
     }
     for name, split, file in (("candidates", TRAIN, "candidates.jsonl"), ("held", HELD, "held.jsonl")):
         if split == TRAIN and request.candidates is not None:
-            given = partial(_given, work, request.candidates)
-            work.step(name, work.named("candidates"), [file], given)
+            source = partial(_given, work, request.candidates)
+            work.step(name, work.named("candidates"), [file], source)
             continue
         work.step(name, shared, [file], partial(_gather, work, split, file))
 
@@ -256,14 +262,14 @@ def _learns_from_pairs(request: Request) -> bool:
     return any(PAIRS in find_stage(name).reads for name in request.settings.stages)
 
 
-def _given(work: Work, given: str) -> str:
+def _given(work: Work, name: str) -> str:
     """Take candidates that were named, once it's sure that they can be read."""
     ids = {document.document_id for document in work.documents}
-    entries = list(read_candidates(given, document_ids=ids))
+    entries = list(read_candidates(name, document_ids=ids))
     from sparse_adapt.collection.examples import write_candidates
 
     write_candidates(work.folder / "candidates.jsonl", entries)
-    return f"{len(entries):,} queries of {given}"
+    return f"{len(entries):,} queries of {name}"
 
 
 def _gather(work: Work, split: str, file: str) -> str:
@@ -344,7 +350,7 @@ def _report(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
                 name: {"message": step.message, "seconds": step.seconds} for name, step in steps.items()
             },
             "choice": choice_made(work).model_dump(),
-            "retention": kept_made(work).root,
+            "retention": retention_made(work).root,
             "terms": len(_read_terms(work)),
             "documents": len(work.documents),
             "documents_with_a_new_term": work.with_new_terms,
@@ -352,7 +358,7 @@ def _report(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
             "seconds": round(seconds, 1),
             "peak_memory": peak_memory(),
         },
-        "evidence": evidence_for_kept(work),
+        "evidence": evidence_for_best(work),
     }
     shutil.rmtree(work.folder / "cache", ignore_errors=True)
     write_report(work.folder, plan, outcomes, more)

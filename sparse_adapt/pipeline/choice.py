@@ -35,7 +35,7 @@ from sparse_adapt.selection.comparison import (
     judged_evidence,
     keep_or_refuse,
 )
-from sparse_adapt.selection.evidence import MEANT, Evidence
+from sparse_adapt.selection.evidence import IN_OTHER_WORDS, Evidence
 from sparse_adapt.selection.general import WORD, GeneralRow, general_sentences
 from sparse_adapt.selection.models import (
     BASE,
@@ -140,43 +140,44 @@ def _on_the_way(
 def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
     """Measure every model on the queries set aside, keep one, and list the documents to encode again."""
     folder, request, settings = work.folder, work.request, work.request.settings
-    collection, held_file = work.run / "collection", work.run / "held.jsonl"
-    sources = {"held": of_path(held_file), "model": work.made(f"{len(plan.stages)}-{plan.stages[-1]}")}
+    collection, entries_file = work.run / "collection", work.run / "held.jsonl"
+    sources = {"held": of_path(entries_file), "model": work.made(f"{len(plan.stages)}-{plan.stages[-1]}")}
     if work.ranked is not None:
         sources["ranked"] = of_path(work.ranked)
 
     def do() -> str:
         documents = {each.document_id: each for each in read_documents(collection)}
         kinds = {query.query_id: query.kind for query in read_synthetic_queries(collection)}
-        entries = list(read_candidates(held_file, document_ids=documents))
-        held = held_out_collection(documents, entries, kinds)
+        entries = list(read_candidates(entries_file, document_ids=documents))
+        held_out = held_out_collection(documents, entries, kinds)
         makers = makers_of(plan, folder, settings.interpolations, request.reading, work.ranked)
         progress = work.watcher.count("models tried", len(makers))
         if settings.frozen:
-            choice = compare_as_they_are(makers, held, progress, taught="query-table" in plan.stages)
+            choice = compare_as_they_are(makers, held_out, progress, words="query-table" in plan.stages)
         else:
-            taught = bool({"dictionary", "query-table"} & set(plan.stages))
+            words = bool({"dictionary", "query-table"} & set(plan.stages))
             last = folder == work.run  # or else ranking, which is added to words and asked together with them
             general = general_collection() if last else None
-            choice = try_models(makers, held, progress, general=general, taught=taught)
+            choice = try_models(makers, held_out, progress, general=general, words=words)
         shutil.rmtree(folder / "model", ignore_errors=True)
         partial_folder = folder / "model.making"
         if settings.frozen or request.ends_with_table:  # asked for whatever it gains
             keep(choice, makers, None if settings.frozen else list(documents.values()), partial_folder)
-            tried = record(choice)
+            stored = record(choice)
         else:
-            choice, told = keep_or_refuse(
+            choice, comparison = keep_or_refuse(
                 choice, makers, list(documents.values()), _taught(work, plan), settings.seed, partial_folder
             )
-            tried = record(choice) | told
-        about = _record_of(work, outcomes, tried)
+            stored = record(choice) | comparison
+        about = _record_of(work, outcomes, stored)
         with vouching(partial_folder):
             write_card(partial_folder, with_record(about))
             write_record(partial_folder, about, work.run)
         partial_folder.rename(folder / "model")
-        write_json(folder / CHOICE_FILE, tried)
-        said = f"{choice.best.label} is kept, of {len(choice.tried)} models on {len(held.queries):,} queries set aside"
-        return said if tried.get("refused") is None else f"{said}; {tried['refused']}"
+        write_json(folder / CHOICE_FILE, stored)
+        message = f"{choice.best.label} is kept, of {len(choice.tried)} models on "
+        message += f"{len(held_out.queries):,} queries set aside"
+        return message if stored.get("refused") is None else f"{message}; {stored['refused']}"
 
     work.step("choice", sources, [CHOICE_FILE, "model"], do)
     _list_what_to_encode(work, plan)
@@ -190,14 +191,14 @@ def _taught(work: Work, plan: Plan) -> TaughtDefinitions:
     return TaughtDefinitions(read_dictionary(work.folder / "dictionary.jsonl"), settings.labeller)
 
 
-def measure_kept(work: Work) -> None:
+def measure_best(work: Work) -> None:
     """What the kept model keeps of what the base model knew; nothing to tell where the base model is kept."""
     folder, request = work.folder, work.request
 
     def do() -> str:
-        kept = choice_made(work).kept
+        number = choice_made(work).kept
         retention: dict[str, Any] = {}
-        if kept != 0:
+        if number != 0:
             base = open_sparse(request.model, request.reading)
             model = SparseEncoder.load(folder / "model", request.device)
             retention = measure_retention(base, model, work.documents)
@@ -211,7 +212,7 @@ def measure_kept(work: Work) -> None:
     work.step("retention", {"model": work.made("model")}, [RETENTION_FILE], do)
 
 
-def evidence_for_kept(work: Work) -> dict[str, Any]:
+def evidence_for_best(work: Work) -> dict[str, Any]:
     """What the kept model gains on judged queries of the corpus, or else on those set aside."""
     base = open_sparse(work.request.model, work.request.reading)
     model = open_sparse(work.folder / "model", work.request.reading)
@@ -223,27 +224,29 @@ def choice_made(work: Work) -> ChoiceMade:
     return read_record(work.folder / CHOICE_FILE, ChoiceMade, MAKE_AGAIN)
 
 
-def kept_made(work: Work) -> Retention:
-    """What `measure_kept` found. Raises InputError for a file that somebody damaged."""
+def retention_made(work: Work) -> Retention:
+    """What `measure_best` found. Raises InputError for a file that somebody damaged."""
     return read_record(work.folder / RETENTION_FILE, Retention, MAKE_AGAIN)
 
 
-def _record_of(work: Work, outcomes: Sequence[Outcome], tried: Mapping[str, Any]) -> dict[str, Any]:
+def _record_of(work: Work, outcomes: Sequence[Outcome], choice: Mapping[str, Any]) -> dict[str, Any]:
     """What the commands that take a model folder look for in it, and what its card tells."""
-    request, kept = work.request, tried["tried"][tried["kept"]]
-    rows = [tried["tried"][0], kept] if tried["kept"] else [kept]
-    note = f"On {tried['queries']:,} synthetic queries that were set aside; judge by queries of your own."
-    asked = [GeneralRow(**row) for row in tried["general"]]
-    general = [row._asdict() for row in asked if row.by != WORD]
+    request, best = work.request, choice["tried"][choice["kept"]]
+    rows = [choice["tried"][0], best] if choice["kept"] else [best]
+    note = f"On {choice['queries']:,} synthetic queries that were set aside; judge by queries of your own."
+    questions = [GeneralRow(**row) for row in choice["general"]]
+    general = [row._asdict() for row in questions if row.by != WORD]
     return {
         "stage": "adapt",
         "model": stamp(of_model(absolute(request.model))),
         "files": {"corpus": stamp(work.named("corpus")["corpus"])},
         "settings": request.settings.model_dump(mode="json"),
-        "stages": [in_short(outcome.record) for outcome in outcomes] if tried["kept"] else [],
+        "stages": [in_short(outcome.record) for outcome in outcomes] if choice["kept"] else [],
         "command": request.command(),
         "measures": {"rows": rows, "note": note},
-        "general": {"rows": general, "note": f"It {next(general_sentences(asked))}."} if asked else None,
+        "general": {"rows": general, "note": f"It {next(general_sentences(questions))}."}
+        if questions
+        else None,
     }
 
 
@@ -287,37 +290,37 @@ def _note(choice: Mapping[str, Any]) -> Iterator[str]:
 
 def verdict(report: Mapping[str, Any]) -> list[str]:
     """In words: what falls that the base model knew, if anything does; terms, time, gain, what to encode again."""
-    found = report["adapt"]
-    choice = found["choice"]
-    kept, base = choice["tried"][choice["kept"]], choice["tried"][0]
+    training = report["adapt"]
+    choice = training["choice"]
+    best, base = choice["tried"][choice["kept"]], choice["tried"][0]
     added = (
-        f"{found['terms']:,} terms added"
-        if found["terms"]
+        f"{training['terms']:,} terms added"
+        if training["terms"]
         else "no terms added: the vocabulary stays as it is"
     )
-    if found["terms"] and not has_words(kept["name"]):
-        added = f"{found['terms']:,} terms tried, none added: the base model's own vocabulary ranks better"
+    if training["terms"] and not has_words(best["name"]):
+        added = f"{training['terms']:,} terms tried, none added: the base model's own vocabulary ranks better"
     rows = [Evidence(**row) for row in choice.get("evidence", ())]
     falls = list(falls_of_choice(rows))
-    if kept["recall@100"] < base["recall@100"] - MAY_LOSE:
+    if best["recall@100"] < base["recall@100"] - MAY_LOSE:
         falls.insert(
-            0, f"recall@100 of synthetic queries {base['recall@100']:.3f} -> {kept['recall@100']:.3f}"
+            0, f"recall@100 of synthetic queries {base['recall@100']:.3f} -> {best['recall@100']:.3f}"
         )
     lines = [
         *_first(choice),
-        *retention_lines(found.get("retention", {}), falls),
+        *retention_lines(training.get("retention", {}), falls),
         *_shown(rows, choice),
         added,
-        f"{duration(found['seconds'])}, {found['peak_memory'] / 2**30:.1f} GiB of memory at the most",
+        f"{duration(training['seconds'])}, {training['peak_memory'] / 2**30:.1f} GiB of memory at the most",
     ]
     if choice["kept"] != 0:
-        longer = kept["nonzero_document"] / max(1e-9, base["nonzero_document"]) - 1
+        longer = best["nonzero_document"] / max(1e-9, base["nonzero_document"]) - 1
         lines.append(
-            f"kept: {kept['name']}, nDCG@10 {base['ndcg@10']:.3f} -> {kept['ndcg@10']:.3f} on synthetic queries, "
+            f"kept: {best['name']}, nDCG@10 {base['ndcg@10']:.3f} -> {best['ndcg@10']:.3f} on synthetic queries, "
             f"documents {longer:+.0%} non-zeros; judge by queries of your own"
         )
-    if found["frozen"]:
-        count = found["documents_with_a_new_term"]
+    if training["frozen"]:
+        count = training["documents_with_a_new_term"]
         lines.append(
             f"encode again the {count:,} documents that hold a new term: their ids are in reencode.txt"
         )
@@ -355,7 +358,7 @@ def _shown(rows: Sequence[Evidence], choice: Mapping[str, Any]) -> Iterator[str]
     if rows:
         yield f"gains without a label, and how far chance goes: {'; '.join(map(str, rows))}"
     for row in rows:
-        if row.kind == MEANT.name:
+        if row.kind == IN_OTHER_WORDS.name:
             yield (
                 f"{choice['meaning']['active']:.0%} of {row.kind} activate their term first; they find its documents "
                 f"with nDCG@10 {row.base:.3f} -> {row.model:.3f}"

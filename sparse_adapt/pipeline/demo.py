@@ -50,9 +50,9 @@ from sparse_adapt.selection.retention import (
     activates,
     background_false_activations,
     encode_collection,
-    keeping,
-    kept_figures,
     known_of,
+    retention_figures,
+    retention_of,
 )
 from sparse_adapt.terms.function_words import function_tokens
 from sparse_adapt.terms.mining import read_terms
@@ -145,7 +145,7 @@ def measure(model: SparseEncoder, scene: Scene) -> DemoColumn:
     }
     retained = _retained(model, scene, EncodedCollection(scene.splits["test"], queries["test"], documents))
     figures = {
-        "general": {kind: each["model"] for kind, each in kept_figures(retained).items()},
+        "general": {kind: each["model"] for kind, each in retention_figures(retained).items()},
         "hard_queries": _ranks(scene, queries["train"], documents),
         "terms": [_term_figures(model, scene, texts, documents, queries) for texts in scene.terms],
         "ndcg@10": {
@@ -163,7 +163,7 @@ def measure(model: SparseEncoder, scene: Scene) -> DemoColumn:
 def _retained(model: SparseEncoder, scene: Scene, domain: EncodedCollection) -> Groups:
     """What the model keeps of what it knew, both sides in a mixed index, and background texts that activate a term."""
     general, terms = encode_collection(model, scene.general), _terms(model, scene)
-    groups = keeping(model, domain, general, scene.known, terms)
+    groups = retention_of(model, domain, general, scene.known, terms)
     active = background_false_activations(model, BACKGROUND, terms).astype(np.float64)
     return {**groups, BACKGROUND_TEXTS.name: {BACKGROUND_TEXTS.measure: active}}
 
@@ -332,7 +332,7 @@ def run_demo(plan: Plan, place: Place, listener: Listener | None = None, *, alon
             if progress is not None:
                 progress(number, len(models), {})
         first, *_, last = (each.retained for each in measured)
-        retention = kept_figures(last, first, asked=scene.general.queries)
+        retention = retention_figures(last, first, questions=scene.general.queries)
         shown: dict[str, Any] = {
             "terms": [texts.term for texts in scene.terms],
             "hard_queries": {query.query_id: query.text for query in scene.hard_queries},

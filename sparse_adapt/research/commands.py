@@ -277,7 +277,7 @@ def write_contradictions(
     from sparse_adapt.model.reading import choose_device
     from sparse_adapt.research.contradicting.writing import ContradictRequest, write
 
-    asked = ContradictRequest(
+    request = ContradictRequest(
         corpus=corpus,
         generator=generator or model,
         language=language,
@@ -293,7 +293,7 @@ def write_contradictions(
     tuned_place = None if tuned is None else Path(tuned)
     with progress_bars(progress) as bars:
         tally = write(
-            asked,
+            request,
             place,
             tuned=tuned_place,
             device=choose_device(device),
@@ -390,11 +390,11 @@ def similarity(
     texts = len({*firsts, *seconds})
     encoders = [(name, _either(name, device, reading)) for name in (model, baseline) if name is not None]
     with progress_bars(progress) as bars:
-        found = [cosines(each, firsts, seconds, bars.count(name, texts)) for name, each in encoders]
-    measured = {"model": correlation(found[0], wanted)}
+        values = [cosines(each, firsts, seconds, bars.count(name, texts)) for name, each in encoders]
+    measured = {"model": correlation(values[0], wanted)}
     if baseline is not None:
-        measured["baseline"] = correlation(found[1], wanted)
-        measured["difference"] = correlation(found[0], wanted, found[1])
+        measured["baseline"] = correlation(values[1], wanted)
+        measured["difference"] = correlation(values[0], wanted, values[1])
     columns = (
         Column("which", "rank correlation", "text"),
         Column("value", "value", decimals=3),
@@ -404,7 +404,7 @@ def similarity(
     rows: list[Row] = [{"which": which, **each._asdict()} for which, each in measured.items()]
     note = f"{len(graded):,} pairs; from, to: bounds that hold 95 % of resamples of the pairs"
     figures = {which: each._asdict() for which, each in measured.items()}
-    several = cases(graded, dict(zip(("model", "baseline"), found, strict=False)))
+    several = cases(graded, dict(zip(("model", "baseline"), values, strict=False)))
     return Tables(
         {"measure": "spearman", "pairs": len(graded), **figures, "cases": several},
         [Table(f"{model} on {pairs}", columns, rows, note), *([_cases_table(several)] if several else [])],
@@ -520,10 +520,10 @@ def suite(
     from sparse_adapt.research.suite.settings import read_suite
     from sparse_adapt.research.suite.tables import suite_object, suite_tables, write_results
 
-    asked, place = read_suite(file), None if out is None else Path(out)
+    plan, place = read_suite(file), None if out is None else Path(out)
     with progress_bars(progress) as bars:
         outcome = run_suite(
-            asked,
+            plan,
             None if place is None else Place(place, overwrite, resume),
             explain=explain,
             device=choose_device(device),

@@ -193,11 +193,11 @@ def _found(
             order = order[order != row]
             same = np.flatnonzero(of[order] == of[row])
             best[row] = same[0] if len(same) else len(of)
-    asked = sizes[of] > 1
-    groups = {ALL: asked}
+    with_others = sizes[of] > 1
+    groups = {ALL: with_others}
     if any(each is not None for each in seen):
-        groups["seen"] = asked & np.array([each is True for each in seen])
-        groups["unseen"] = asked & np.array([each is False for each in seen])
+        groups["seen"] = with_others & np.array([each is True for each in seen])
+        groups["unseen"] = with_others & np.array([each is False for each in seen])
     return {
         name: GroupAccuracy(
             int(rows.sum()), {k: float((best[rows] < k).mean()) if rows.any() else None for k in AT}

@@ -54,8 +54,8 @@ def apart(models: Models) -> Table:
     before, after = list(models.values())[:2]
     rows: list[Row] = []
     for key, title in MAPS:
-        held = [np.array(getattr(groups, key), dtype=float) for groups in (before, after)]
-        rows.append({"matrix": title, "apart": float(np.nanmean(np.abs(held[1] - held[0])))})
+        values = [np.array(getattr(groups, key), dtype=float) for groups in (before, after)]
+        rows.append({"matrix": title, "apart": float(np.nanmean(np.abs(values[1] - values[0])))})
     columns = (Column("matrix", "matrix", "text"), Column("apart", "mean absolute difference", decimals=4))
     return Table("What changed between the two models", columns, rows)
 
@@ -78,10 +78,10 @@ def nearest_table(name: str, groups: Groups) -> Table:
 
 def _figures(model: str, groups: Groups) -> list[Row]:
     rows: list[Row] = []
-    for name, found in groups.found.items():
+    for name, group_accuracy in groups.found.items():
         alike = {key: getattr(groups, key) for key in WHOLE if name == ALL}
-        accuracy = {f"at {k}": found.accuracy[k] for k in AT}
-        rows.append({"model": model, "texts": name, "asked": found.asked, **accuracy, **alike})
+        accuracy = {f"at {k}": group_accuracy.accuracy[k] for k in AT}
+        rows.append({"model": model, "texts": name, "asked": group_accuracy.asked, **accuracy, **alike})
     return rows
 
 
@@ -126,9 +126,11 @@ def plot_groups(models: Models, path: Path) -> None:
     figure = empty_figure(2 * side + 1, side * len(models))
     axes = figure.subplots(len(models), len(MAPS), squeeze=False)
     for column, (key, title) in enumerate(MAPS):
-        held = [np.array(getattr(groups, key), dtype=float) for groups in models.values()]  # None becomes nan
-        least, most = min(map(np.nanmin, held)), max(map(np.nanmax, held))
-        for row, (name, values) in enumerate(zip(models, held, strict=True)):
+        by_model = [
+            np.array(getattr(groups, key), dtype=float) for groups in models.values()
+        ]  # None becomes nan
+        least, most = min(map(np.nanmin, by_model)), max(map(np.nanmax, by_model))
+        for row, (name, values) in enumerate(zip(models, by_model, strict=True)):
             place = axes[row, column]
             image = place.imshow(values, vmin=least, vmax=most, cmap="viridis")
             place.set_title(f"{title}\n{Path(name).name}", fontsize=9, parse_math=False)

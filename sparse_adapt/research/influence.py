@@ -77,9 +77,9 @@ def influences(
     for checkpoint in checkpoints:
         row, _ = output_row_of(checkpoint.model, token_id)
         states = read_texts(checkpoint.model, [text])[0].states
-        asked = states[int((states @ row).argmax())]
+        nearest = states[int((states @ row).argmax())]
         logits, best = checkpoint.best(token_id)
-        values += checkpoint.rate * (means - _sigmoid(logits)) * (best @ asked + 1.0)
+        values += checkpoint.rate * (means - _sigmoid(logits)) * (best @ nearest + 1.0)
     raised = float(values.clip(min=0.0).sum())
     order = np.argsort(-values, kind="stable")
     return [

@@ -107,9 +107,9 @@ class Origins(CommandResult):
             for each in own:
                 parts += [Prose(f"{each.title}: {_short(each.text)}"), _bars(each.found)]
             folds.append(Fold(term, parts, open=number == 0))
-        told = f"{ABOUT} There were {self.examples:,} training examples and {self.models} saved models."
+        summary = f"{ABOUT} There were {self.examples:,} training examples and {self.models} saved models."
         return [
-            Section("influence", "What taught the terms", [*folds, Prose(told, "quiet")]),
+            Section("influence", "What taught the terms", [*folds, Prose(summary, "quiet")]),
             Section("wackiness", "How wacky the expansions are", [Prose(self.about_wackiness)]),
         ]
 
@@ -169,8 +169,8 @@ def _examples(subject: RunSubject) -> Iterator[TrainingExample]:
             for entry in read_candidates(path):
                 best = int(np.argmax(entry.teacher_scores))
                 text = entry.texts[best] if entry.texts else texts.get(entry.document_ids[best], "")
-                said = {each for ids in model.tokenize([text]) for each in ids}
-                yield TrainingExample(entry.query, "query", frozenset(said & set(named.values())))
+                token_ids = {each for ids in model.tokenize([text]) for each in ids}
+                yield TrainingExample(entry.query, "query", frozenset(token_ids & set(named.values())))
     for token_id, rows in subject.rows_with_term.items():
         for row in rows[:A_TERM]:
             yield TrainingExample(subject.documents[row].full_text, "document", frozenset({token_id}))
@@ -180,15 +180,15 @@ def _wackiness(subject: RunSubject, encoded: EncodedSubject) -> Wackiness:
     if subject.judged is None:
         return Wackiness({}, 0.0)
     texts = [document.full_text for document in subject.documents]
-    asked = [query.text for query in subject.judged.queries]
-    return measure_wackiness(encoded.model, encoded.searcher, texts, asked, encoded.queries)
+    query_texts = [query.text for query in subject.judged.queries]
+    return measure_wackiness(encoded.model, encoded.searcher, texts, query_texts, encoded.queries)
 
 
-def _bars(found: Sequence[Influence]) -> BarList:
-    largest = max((each.share for each in found), default=0.0) or 1.0
+def _bars(rows: Sequence[Influence]) -> BarList:
+    largest = max((each.share for each in rows), default=0.0) or 1.0
     bars = [
         Bar(_short(each.example.text), percentage(each.share), each.share / largest, each.example.source)
-        for each in found
+        for each in rows
     ]
     return BarList("Training examples that taught it", bars, "" if bars else "No training example raised it.")
 

@@ -62,13 +62,13 @@ class Relevance:
 
     def rows(self) -> list[dict[str, Any]]:
         """Part of speech by part of speech: relevant words, their share, the share of all content words."""
-        found = Counter(word.speech for word in self.words)
+        counts = Counter(word.speech for word in self.words)
         relevant, content = max(1, len(self.words)), max(1, sum(self.content.values()))
         rows = [
             {
                 "speech": NAMES.get(speech, speech.lower()),
-                "words": found[speech],
-                "share": found[speech] / relevant,
+                "words": counts[speech],
+                "share": counts[speech] / relevant,
                 "content": self.content.get(speech, 0) / content,
             }
             for speech in (*CONTENT, *(each for each in self.content if each not in CONTENT))
@@ -106,16 +106,21 @@ def find_relevant_words(
     cut = [_without(sentence, gone, parser.between) for sentence, _ in sides for gone in choices[sentence]]
     others = [other for sentence, other in sides for _ in choices[sentence]]
     whole = [sentence.text for sentence, _ in sides]
-    found = cosines(model, [*whole, *cut], [*(other for _, other in sides), *others], progress)
+    similarities = cosines(model, [*whole, *cut], [*(other for _, other in sides), *others], progress)
     words, place = [], len(sides)
     for row, (sentence, other) in enumerate(sides):
-        left = found[place : place + len(choices[sentence])]
+        left = similarities[place : place + len(choices[sentence])]
         least = int(left.argmin())
         word = choices[sentence][least][0]
         text = sentence.text
         words.append(
             RelevantWord(
-                text, other, text[word.start : word.end], word.speech, float(found[row]), float(left[least])
+                text,
+                other,
+                text[word.start : word.end],
+                word.speech,
+                float(similarities[row]),
+                float(left[least]),
             )
         )
         place += len(choices[sentence])
@@ -125,9 +130,9 @@ def find_relevant_words(
 
 def _one_of_each(pairs: Sequence[Likeness], words: Sequence[RelevantWord]) -> list[RelevantWord]:
     """Of the relevant words of a pair's two texts the one without which they are less similar; each pair once."""
-    found = {(word.text, word.other): word for word in words}
+    first = {(word.text, word.other): word for word in words}
     ways = [((pair.first, pair.second), (pair.second, pair.first)) for pair in pairs]
-    sides = [[found[way] for way in both if way in found] for both in ways]
+    sides = [[first[way] for way in both if way in first] for both in ways]
     return list(dict.fromkeys(min(each, key=lambda word: word.without) for each in sides if each))
 
 

@@ -92,36 +92,36 @@ def cosines(
     return np.asarray(products / np.maximum(lengths[left] * lengths[right], 1e-12))
 
 
-def cases(pairs: Sequence[Likeness], found: Mapping[str, Values]) -> list[dict[str, Any]]:
+def cases(pairs: Sequence[Likeness], by_name: Mapping[str, Values]) -> list[dict[str, Any]]:
     """Each text that several pairs begin with, as a query, and its candidates: number, what each model found.
 
-    found: by model, (pairs) cosines. Queries in their order; candidates of a query by their number, the highest first.
+    by_name: by model, cosines of pairs. Queries in order; candidates of a query by their number, highest first.
     """
     candidates: dict[str, list[int]] = {}
     for row, pair in enumerate(pairs):
         candidates.setdefault(pair.first, []).append(row)
     return [
         {"query": query, "candidate": pairs[row].second, "label": pairs[row].similarity}
-        | {name: float(values[row]) for name, values in found.items()}
+        | {name: float(values[row]) for name, values in by_name.items()}
         for query, rows in candidates.items()
         if len(rows) > 1
         for row in sorted(rows, key=lambda row: -pairs[row].similarity)
     ]
 
 
-def spearman(found: Values, wanted: Values) -> float:
+def spearman(values: Values, wanted: Values) -> float:
     """Rank correlation of what a model found with what it should find, (pairs) both; 0 where either never varies."""
-    if np.ptp(found) == 0 or np.ptp(wanted) == 0:
+    if np.ptp(values) == 0 or np.ptp(wanted) == 0:
         return 0.0
-    return float(spearmanr(found, wanted).statistic)
+    return float(spearmanr(values, wanted).statistic)
 
 
-def correlation(found: Values, wanted: Values, minus: Values | None = None, *, seed: int = 0) -> Correlation:
+def correlation(values: Values, wanted: Values, minus: Values | None = None, *, seed: int = 0) -> Correlation:
     """The correlation; with what a baseline found, `minus`, how far it is above the baseline's. Pairs are resampled."""
 
     def worked_out(rows: NDArray[np.int64]) -> float:
         other = 0.0 if minus is None else spearman(minus[rows], wanted[rows])
-        return spearman(found[rows], wanted[rows]) - other
+        return spearman(values[rows], wanted[rows]) - other
 
     random = np.random.default_rng(seed)
     resampled = [worked_out(random.integers(len(wanted), size=len(wanted))) for _ in range(ROUNDS)]

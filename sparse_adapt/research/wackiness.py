@@ -32,20 +32,24 @@ class Wackiness(NamedTuple):
 
 
 def measure_wackiness(
-    model: SparseEncoder, searcher: Searcher, texts: Sequence[str], asked: Sequence[str], queries: csr_matrix
+    model: SparseEncoder,
+    searcher: Searcher,
+    texts: Sequence[str],
+    query_texts: Sequence[str],
+    queries: csr_matrix,
 ) -> Wackiness:
     """Of queries (queries, V) and their texts, over the documents of a searcher whose texts are these."""
     counts, lengths = _counted(model, texts)
-    held = np.bincount(counts.indices, minlength=counts.shape[1])
-    rarity = np.log((len(texts) + 1) / (held + 1)) + 1
+    counts_of = np.bincount(counts.indices, minlength=counts.shape[1])
+    rarity = np.log((len(texts) + 1) / (counts_of + 1)) + 1
     scaled = counts.multiply(1 / np.log(1 + lengths)[:, None]).tocsr()
     sums, seen = np.zeros(counts.shape[1]), np.zeros(counts.shape[1], np.int64)
     special = np.array(model.tokenizer.all_special_ids)
-    written = model.tokenize(asked, "query")
-    for row, (found, _) in enumerate(searcher.top_k(queries, FIRST)):
+    written = model.tokenize(query_texts, "query")
+    for row, (documents, _) in enumerate(searcher.top_k(queries, FIRST)):
         expansions = np.setdiff1d(queries[row].indices, [*written[row], *special])
-        decay = 1 / np.log(2 + np.arange(len(found)))
-        use = decay @ scaled[found][:, expansions] if len(found) else np.zeros(len(expansions))
+        decay = 1 / np.log(2 + np.arange(len(documents)))
+        use = decay @ scaled[documents][:, expansions] if len(documents) else np.zeros(len(expansions))
         sums[expansions] += np.asarray(use).ravel() * rarity[expansions]
         seen[expansions] += 1
     tokens = np.flatnonzero(seen >= LEAST)
@@ -73,10 +77,10 @@ def area_under(wacky: NDArray[np.float64]) -> float:
 def _counted(model: SparseEncoder, texts: Sequence[str]) -> tuple[csr_matrix, NDArray[np.float64]]:
     """How often each text says each token (N, V), and how many tokens it has (N), special ones left out."""
     special = set(model.tokenizer.all_special_ids)
-    kept = [[each for each in ids if each not in special] for ids in model.tokenize(texts)]
-    lengths = np.array([max(1, len(ids)) for ids in kept], np.float64)
-    starts = np.concatenate([[0], np.cumsum([len(ids) for ids in kept])])
-    indices = np.array([each for ids in kept for each in ids], np.int64)
+    token_ids = [[each for each in ids if each not in special] for ids in model.tokenize(texts)]
+    lengths = np.array([max(1, len(ids)) for ids in token_ids], np.float64)
+    starts = np.concatenate([[0], np.cumsum([len(ids) for ids in token_ids])])
+    indices = np.array([each for ids in token_ids for each in ids], np.int64)
     counts = csr_matrix(
         (np.ones(len(indices)), indices, starts), shape=(len(texts), model.vocabulary_size), dtype=np.float64
     )

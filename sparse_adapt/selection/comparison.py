@@ -29,8 +29,8 @@ from sparse_adapt.retrieve.evaluate import (
 from sparse_adapt.retrieve.significance import Values
 from sparse_adapt.selection.evidence import (
     ALL,
+    IN_OTHER_WORDS,
     KNOWN_ITEMS,
-    MEANT,
     SYNTHETIC,
     Evidence,
     by_error,
@@ -82,7 +82,7 @@ def weigh(
     models: tuple[SparseEncoder, SparseEncoder],
     results: tuple[ModelResult, ModelResult],
     documents: Sequence[Document],
-    taught: TaughtDefinitions,
+    definitions: TaughtDefinitions,
     seed: int,
     ranked: ModelResult | None = None,
 ) -> WeighedEvidence:
@@ -96,9 +96,9 @@ def weigh(
     rows = [*by_kind(SYNTHETIC, model, base), *of_known_items(both)]
     if ranked is not None:
         rows.append(by_error(BESIDE_RANKING, *(each.values[SYNTHETIC.measure] for each in (model, ranked))))
-    asks = taught.definitions and taught.labeller != "none"
-    meant, meaning = of_meaning(both, taught, seed) if asks else ([], {})
-    rows += meant
+    asks = definitions.definitions and definitions.labeller != "none"
+    of_definitions, meaning = of_meaning(both, definitions, seed) if asks else ([], {})
+    rows += of_definitions
     return WeighedEvidence(rows, meaning, decide(rows).refused)
 
 
@@ -106,7 +106,7 @@ def keep_or_refuse(
     choice: Choice,
     makers: Sequence[Maker],
     documents: Sequence[Document],
-    taught: TaughtDefinitions,
+    definitions: TaughtDefinitions,
     seed: int,
     folder: Path,
 ) -> tuple[Choice, dict[str, Any]]:
@@ -118,18 +118,18 @@ def keep_or_refuse(
     best = keep(choice, makers, documents, folder)
     if choice.kept == 0:
         return choice, {}
-    tried, words = choice.tried, has_words(choice.best.name)
-    instead = choose_without_words(tried) if words else 0
-    models, results = (makers[0].make(), best), (tried[0].result, choice.best.result)
-    ranked = tried[instead].result if tried[instead].name.startswith(RANKING) else None
-    found = weigh(models, results, documents, taught, seed, ranked)
-    told = {**found.plain(), "best": choice.kept}
-    if found.refused is None:
-        return choice, told
+    candidates, words = choice.tried, has_words(choice.best.name)
+    instead = choose_without_words(candidates) if words else 0
+    models, results = (makers[0].make(), best), (candidates[0].result, choice.best.result)
+    ranked = candidates[instead].result if candidates[instead].name.startswith(RANKING) else None
+    evidence = weigh(models, results, documents, definitions, seed, ranked)
+    stored = {**evidence.plain(), "best": choice.kept}
+    if evidence.refused is None:
+        return choice, stored
     choice, shown = keep_or_refuse(
-        Choice(tried, instead), makers, documents, TaughtDefinitions(), seed, folder
+        Choice(candidates, instead), makers, documents, TaughtDefinitions(), seed, folder
     )
-    return choice, told | {key: shown[key] for key in ("evidence", "meaning") if choice.kept}
+    return choice, stored | {key: shown[key] for key in ("evidence", "meaning") if choice.kept}
 
 
 # -- what is asked of the models ------------------------------------------------------------------
@@ -157,49 +157,53 @@ def of_known_items(both: Encoded) -> list[Evidence]:
     known = known_of(both.documents, say_new(both.models, both.documents), draws)
     if known is None:
         return []
-    base, model = (found.values[KNOWN_ITEMS.measure] for found in _found(both, known))
+    base, model = (result.values[KNOWN_ITEMS.measure] for result in _results(both, known))
     return [by_error(KNOWN_ITEMS.name, model, base)]
 
 
 def of_meaning(
-    both: Encoded, taught: TaughtDefinitions, seed: int
+    both: Encoded, learnt: TaughtDefinitions, seed: int
 ) -> tuple[list[Evidence], dict[str, float]]:
     """Whether definitions in other words find documents that say their term; how many of them activate it first."""
-    definitions = evenly(taught.definitions, DEFINITIONS)
-    texts = reworded(definitions, DenseEncoder(taught.labeller, rough=True), seed)
+    definitions = evenly(learnt.definitions, DEFINITIONS)
+    texts = reworded(definitions, DenseEncoder(learnt.labeller, rough=True), seed)
     adapted = both.models[1]
     says = _saying(adapted, both.documents)
-    asked = [each for each in texts if says.get(each.term.casefold())]
-    if not asked:
+    in_other_words = [each for each in texts if says.get(each.term.casefold())]
+    if not in_other_words:
         return [], {}
-    queries = tuple(Query(f"meant-{number}", each.text) for number, each in enumerate(asked))
+    queries = tuple(Query(f"meant-{number}", each.text) for number, each in enumerate(in_other_words))
     judged = {
         query.query_id: {both.documents[row].document_id: 1 for row in says[each.term.casefold()]}
-        for query, each in zip(queries, asked, strict=True)
+        for query, each in zip(queries, in_other_words, strict=True)
     }
     base, model = (
-        found.values[MEANT.measure]
-        for found in _found(both, Collection(tuple(both.documents), queries, judged))
+        result.values[IN_OTHER_WORDS.measure]
+        for result in _results(both, Collection(tuple(both.documents), queries, judged))
     )
-    row = _by_term(asked, model, base)
-    return [row], {"texts": len(asked), "terms": row.queries, "active": _active_first(adapted, asked)}
+    row = _by_term(in_other_words, model, base)
+    return [row], {
+        "texts": len(in_other_words),
+        "terms": row.queries,
+        "active": _active_first(adapted, in_other_words),
+    }
 
 
-def _by_term(asked: Sequence[Reworded], model: Values, base: Values) -> Evidence:
+def _by_term(texts: Sequence[Reworded], model: Values, base: Values) -> Evidence:
     """The texts of one term stand or fall together, so each term counts as one."""
-    terms = np.array([each.term for each in asked])
+    terms = np.array([each.term for each in texts])
     means = [
         np.array([values[terms == term].mean() for term in dict.fromkeys(terms)]) for values in (model, base)
     ]
-    return by_error(MEANT.name, *means)
+    return by_error(IN_OTHER_WORDS.name, *means)
 
 
-def _active_first(model: SparseEncoder, asked: Sequence[Reworded]) -> float:
+def _active_first(model: SparseEncoder, texts: Sequence[Reworded]) -> float:
     """Share of texts that give the term that they mean more weight than any other new term, and some."""
     new = [token.token_id for token in model.new_tokens]
     place = {token.term.casefold(): row for row, token in enumerate(model.new_tokens)}
-    weights = encode(model, [each.text for each in asked], "query")[:, new].toarray()  # (B, D)
-    own = [place.get(each.term.casefold(), 0) for each in asked]
+    weights = encode(model, [each.text for each in texts], "query")[:, new].toarray()  # (B, D)
+    own = [place.get(each.term.casefold(), 0) for each in texts]
     return float(
         np.mean(
             [row[column] > 0 and row.argmax() == column for row, column in zip(weights, own, strict=True)]
@@ -209,18 +213,20 @@ def _active_first(model: SparseEncoder, asked: Sequence[Reworded]) -> float:
 
 def _saying(model: SparseEncoder, documents: Sequence[Document]) -> dict[str, list[int]]:
     """Rows of the documents that say each new term."""
-    said = model.new_tokens_in([document.full_text for document in documents])
-    rows = (np.flatnonzero(column).tolist() for column in said.T)
+    mentions = model.new_tokens_in([document.full_text for document in documents])
+    rows = (np.flatnonzero(column).tolist() for column in mentions.T)
     return {
-        token.term.casefold(): found for token, found in zip(model.new_tokens, rows, strict=True) if found
+        token.term.casefold(): documents_with
+        for token, documents_with in zip(model.new_tokens, rows, strict=True)
+        if documents_with
     }
 
 
-def _found(both: Encoded, collection: Collection) -> Iterator[ModelResult]:
+def _results(both: Encoded, collection: Collection) -> Iterator[ModelResult]:
     """What the base model and the adapted one find."""
     for model, vectors in zip(both.models, both.vectors, strict=True):
-        asked = encode(model, [query.text for query in collection.queries], "query")
-        yield evaluate_vectors(asked, vectors, collection, DEPTH)
+        query_vectors = encode(model, [query.text for query in collection.queries], "query")
+        yield evaluate_vectors(query_vectors, vectors, collection, DEPTH)
 
 
 # -- judged queries -------------------------------------------------------------------------------
@@ -232,23 +238,23 @@ class JudgedDocuments(NamedTuple):
     documents: tuple[Document, ...]
     all_documents: int
     queries: Collection | None
-    said: str  # of which queries
+    source: str  # of which queries
 
     @classmethod
     def of(cls, corpus: str, run: Path) -> "JudgedDocuments":
         """The judged queries of a corpus; else the synthetic ones that an adaptation in `run` set aside; else none."""
         split, made = judged_split(corpus), run / "collection"
-        found, said = None, ""
+        judged, source = None, ""
         if split is not None:
-            found, said = read_collection(corpus, split), f"the judged queries of the split {split!r}"
+            judged, source = read_collection(corpus, split), f"the judged queries of the split {split!r}"
         elif (made / "qrels" / f"{HELD}.tsv").is_file():
-            found = read_collection(made, HELD)
-            said = "synthetic queries that were set aside, each with the document that it was made from"
-        everything = tuple(read_documents(corpus)) if found is None else found.documents
-        documents = _some(everything, found)
-        if found is not None:
-            found = Collection(documents, tuple(evenly(found.queries, JUDGED)), found.judgements)
-        return cls(documents, len(everything), found, said)
+            judged = read_collection(made, HELD)
+            source = "synthetic queries that were set aside, each with the document that it was made from"
+        everything = tuple(read_documents(corpus)) if judged is None else judged.documents
+        documents = _some(everything, judged)
+        if judged is not None:
+            judged = Collection(documents, tuple(evenly(judged.queries, JUDGED)), judged.judgements)
+        return cls(documents, len(everything), judged, source)
 
 
 def _some(documents: tuple[Document, ...], judged: Collection | None) -> tuple[Document, ...]:
@@ -257,9 +263,9 @@ def _some(documents: tuple[Document, ...], judged: Collection | None) -> tuple[D
         return documents
     wanted = set() if judged is None else {name for each in judged.judgements.values() for name in each}
     drawn = {each.document_id for each in evenly(documents, DOCUMENTS)}
-    kept = [each.document_id for each in documents if each.document_id in wanted]
+    names = [each.document_id for each in documents if each.document_id in wanted]
     more = [each.document_id for each in documents if each.document_id in drawn - wanted]
-    chosen = {*kept, *more[: max(0, DOCUMENTS - len(kept))]}
+    chosen = {*names, *more[: max(0, DOCUMENTS - len(names))]}
     return tuple(each for each in documents if each.document_id in chosen)
 
 
@@ -275,7 +281,7 @@ def judged_evidence(base: SparseEncoder, model: SparseEncoder, judged: JudgedDoc
     )
     false_activations = background_false_activations(model, BACKGROUND_TEXTS, new_terms(model))
     return {
-        "judged by": judged.said,
+        "judged by": judged.source,
         "rows": [row._asdict() for row in rows],
         "background queries that activate a term": float(false_activations.mean()),
     }

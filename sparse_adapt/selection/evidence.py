@@ -24,26 +24,35 @@ class Kind(NamedTuple):
     measure: str
     title: str
 
-    def figures(self, kept: Mapping[str, Any]) -> tuple[float, float]:
-        """What the base model and the adapted one reach, by what `retention.kept_figures` says."""
-        return kept[self.name]["baseline"][self.measure], kept[self.name]["model"][self.measure]
+    def figures(self, retention: Mapping[str, Any]) -> tuple[float, float]:
+        """What the base model and the adapted one reach, by what `retention.retention_figures` says."""
+        return retention[self.name]["baseline"][self.measure], retention[self.name]["model"][self.measure]
 
-    def told(self, base: float, model: float) -> str:
+    def in_words(self, base: float, model: float) -> str:
         """Both figures, before and after."""
         return f"{self.title} {base:.3f} -> {model:.3f}"
 
 
 ALL = "all queries"
 SYNTHETIC = Kind("synthetic queries", "ndcg@10", "nDCG@10 of synthetic queries")
-MEANT = Kind("definitions in other words", "ndcg@10", "nDCG@10 of definitions in other words")
+IN_OTHER_WORDS = Kind("definitions in other words", "ndcg@10", "nDCG@10 of definitions in other words")
 KNOWN_ITEMS = Kind("known items", "mrr@10", "MRR@10 of two words of a document")
 GENERAL = Kind("general", "ndcg@10", "nDCG@10 of general questions")
-GENERAL_FOUND = Kind("general", "recall@100", "their recall@100")
+GENERAL_RECALL = Kind("general", "recall@100", "their recall@100")
 MIXED = Kind("general, mixed index", "ndcg@10", "nDCG@10 in a mixed index")
 FALSE_ACTIVATIONS = Kind("general", "false_activations", "general questions that activate a new term")
 BACKGROUND = Kind("background texts", "false_activations", "background texts that activate a new term")
-KINDS = (SYNTHETIC, MEANT, KNOWN_ITEMS, GENERAL, GENERAL_FOUND, MIXED, FALSE_ACTIVATIONS, BACKGROUND)
-RETAINED = (GENERAL, GENERAL_FOUND, MIXED, KNOWN_ITEMS)  # of which nothing may fall
+KINDS = (
+    SYNTHETIC,
+    IN_OTHER_WORDS,
+    KNOWN_ITEMS,
+    GENERAL,
+    GENERAL_RECALL,
+    MIXED,
+    FALSE_ACTIVATIONS,
+    BACKGROUND,
+)
+RETAINED = (GENERAL, GENERAL_RECALL, MIXED, KNOWN_ITEMS)  # of which nothing may fall
 
 
 class Evidence(NamedTuple):
@@ -90,5 +99,5 @@ def by_kind(kind: Kind, model: "ModelResult", base: "ModelResult") -> list[Evide
 
 def by_resampling(kind: str, model: Values, base: Values) -> Evidence:
     """What two models reach on queries (Q), with the 95 % interval of a bootstrap over them."""
-    found = interval(model - base)
-    return Evidence(kind, len(model), float(base.mean()), float(model.mean()), found.low, found.high)
+    gain = interval(model - base)
+    return Evidence(kind, len(model), float(base.mean()), float(model.mean()), gain.low, gain.high)

@@ -63,8 +63,8 @@ def question_word(text: str) -> str:
     """The first question word of a text, "yes or no" where it begins with a verb, "other" without either."""
     if YES_OR_NO.match(text):
         return "yes or no"
-    found = WORDS.search(text)
-    word = "other" if found is None else found.group().lower()
+    match = WORDS.search(text)
+    word = "other" if match is None else match.group().lower()
     return SAME_WORD.get(word, word)
 
 
@@ -103,8 +103,8 @@ def _figures(
     """The model's mean, the baseline's, and the interval of what tells."""
     model = ours[measure][chosen]
     base = None if theirs is None else theirs[measure][chosen]
-    found = interval(model if base is None else model - base)
-    return float(model.mean()), None if base is None else float(base.mean()), found.low, found.high
+    mean = interval(model if base is None else model - base)
+    return float(model.mean()), None if base is None else float(base.mean()), mean.low, mean.high
 
 
 # -- in words -------------------------------------------------------------------------------------
@@ -115,9 +115,9 @@ def general_sentences(rows: Sequence[GeneralRow]) -> Iterator[str]:
     if not rows:
         return
     kinds, whole = [row for row in rows if row.by == KIND], rows[0]
-    asked = f"{whole.questions:,} general questions"
-    asked += f" ({_listed([each.asked for each in kinds])})" if kinds else ""
-    yield f"loses at most {100 * whole.most:.1f} points of nDCG@10 on {asked}, at 95 %"
+    questions = f"{whole.questions:,} general questions"
+    questions += f" ({_listed([each.asked for each in kinds])})" if kinds else ""
+    yield f"loses at most {100 * whole.most:.1f} points of nDCG@10 on {questions}, at 95 %"
     ranked = "; ".join(f"{each.asked} {each.baseline:.3f} -> {each.model:.3f}" for each in kinds or [whole])
     yield f"nDCG@10 by kind: {ranked}; first passage right {whole.first_baseline:.1%} -> {whole.first:.1%}"
 

@@ -57,7 +57,7 @@ class Maker(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class ComparedModel:
     """What a model reached on the queries set aside, its tokens weighed or not.
 
     `weighed`: by the documents' idf, or by what the model itself has learnt.
@@ -84,11 +84,11 @@ class Tried:
 class Choice:
     """All that was tried, the first of it the base model as it is, and which is kept."""
 
-    tried: tuple[Tried, ...]
+    tried: tuple[ComparedModel, ...]
     kept: int
 
     @property
-    def best(self) -> Tried:
+    def best(self) -> ComparedModel:
         """What is kept."""
         return self.tried[self.kept]
 
@@ -127,17 +127,17 @@ def added(model: SparseEncoder, base: SparseEncoder, ranked: SparseEncoder, shar
 
 
 def held_out_collection(
-    documents: Mapping[str, Document], held: Sequence[Candidates], kinds: Mapping[str, str] | None = None
+    documents: Mapping[str, Document], entries: Sequence[Candidates], kinds: Mapping[str, str] | None = None
 ) -> Collection:
     """The queries set aside over all of their candidates: those that the teacher scores best are to be found.
 
     The best of ten is worth ten, the next nine, and so on. `kinds`: of what kind each synthetic query is, by its id.
     """
-    named = {document_id for entry in held for document_id in entry.document_ids}
+    named = {document_id for entry in entries for document_id in entry.document_ids}
     return Collection(
         tuple(document for document_id, document in documents.items() if document_id in named),
-        tuple(Query(entry.query_id, entry.query, (kinds or {}).get(entry.query_id, "")) for entry in held),
-        {entry.query_id: _graded(entry) for entry in held},
+        tuple(Query(entry.query_id, entry.query, (kinds or {}).get(entry.query_id, "")) for entry in entries),
+        {entry.query_id: _graded(entry) for entry in entries},
     )
 
 
@@ -166,13 +166,15 @@ class ModelVectors:
 
     def answers(self, token_scales: TokenScales | None) -> list[ModelResult]:
         """What the model reaches with some token scales (V) on the queries set aside, and on general questions."""
-        found = []
+        answers = []
         for (queries, documents), collection in zip(self.vectors, self.collections, strict=True):
             if token_scales is not None:
                 queries, documents = scaled(queries, token_scales), scaled(documents, token_scales)
             result = evaluate_vectors(queries, documents, collection)
-            found.append(replace(result, run={}))  # of many models gigabytes of rankings, which nobody reads
-        return found
+            answers.append(
+                replace(result, run={})
+            )  # of many models gigabytes of rankings, which nobody reads
+        return answers
 
 
 def try_models(
@@ -181,7 +183,7 @@ def try_models(
     progress: Progress = no_progress,
     *,
     general: Collection | None = None,
-    taught: bool = False,
+    words: bool = False,
 ) -> Choice:
     """Measure every model with and without token scales, and choose. The first has to be the base model.
 
@@ -189,25 +191,28 @@ def try_models(
     asked for and the base model lacks: what terms mean, of which synthetic queries say nothing, or a table for queries.
     The base model isn't kept then, nor one that learnt to rank alone.
     """
-    tried: list[Tried] = []
+    candidates: list[ComparedModel] = []
     for number, maker in enumerate(makers):
         encoder = maker.make()
         own, encoder.token_scales = encoder.token_scales, None
-        asked = ModelVectors(encoder, collection, general)
+        compared = ModelVectors(encoder, collection, general)
         encoder.token_scales = own
         if own is None:
-            ways: dict[TokenWeighting, TokenScales] = {"idf": fourth_root(asked.documents)}
+            ways: dict[TokenWeighting, TokenScales] = {"idf": fourth_root(compared.documents)}
         else:
             powers: dict[TokenWeighting, float] = POWERS if maker.back is not None else {"token scales": 1.0}
             learnt = encoder.token_scales_of()
-            ways = {said: _power(learnt, power) for said, power in powers.items()}
-        of_ways = {said: asked.answers(token_scales) for said, token_scales in ways.items()}
+            ways = {power_name: _power(learnt, power) for power_name, power in powers.items()}
+        of_ways = {power_name: compared.answers(token_scales) for power_name, token_scales in ways.items()}
         adapted_before = number == 0 and own is not None  # and so compared as it stands
-        plain = of_ways["token scales"] if adapted_before else asked.answers(None)
-        tried.append(Tried(maker.name, "", maker.back, *plain))
-        tried += [Tried(maker.name, said, maker.back, *answers) for said, answers in of_ways.items()]
+        plain = of_ways["token scales"] if adapted_before else compared.answers(None)
+        candidates.append(ComparedModel(maker.name, "", maker.back, *plain))
+        candidates += [
+            ComparedModel(maker.name, power_name, maker.back, *answers)
+            for power_name, answers in of_ways.items()
+        ]
         progress(1)
-    return Choice(tuple(tried), choose(tried, taught=taught))
+    return Choice(tuple(candidates), choose(candidates, words=words))
 
 
 def _power(token_scales: TokenScales, power: float) -> TokenScales:
@@ -215,42 +220,45 @@ def _power(token_scales: TokenScales, power: float) -> TokenScales:
 
 
 def compare_as_they_are(
-    makers: Sequence[Maker], collection: Collection, progress: Progress = no_progress, *, taught: bool = False
+    makers: Sequence[Maker], collection: Collection, progress: Progress = no_progress, *, words: bool = False
 ) -> Choice:
     """Measure models with the token scales they have; the last is kept unless it is worse than the first.
 
     `taught`: as in `try_models`; the last is kept then.
     """
-    tried = []
+    candidates = []
     for maker in makers:
-        tried.append(Tried(maker.name, "", None, evaluate_model(maker.make(), collection)))
+        candidates.append(ComparedModel(maker.name, "", None, evaluate_model(maker.make(), collection)))
         progress(1)
-    worse = not taught and _is_worse(tried[-1].result, tried[0].result)
-    return Choice(tuple(tried), 0 if worse else len(tried) - 1)
+    worse = not words and _is_worse(candidates[-1].result, candidates[0].result)
+    return Choice(tuple(candidates), 0 if worse else len(candidates) - 1)
 
 
-def choose(tried: Sequence[Tried], *, taught: bool = False) -> int:
+def choose(candidates: Sequence[ComparedModel], *, words: bool = False) -> int:
     """The place of the one to keep; the first of `tried` is the base model as it is.
 
     None is kept that may lose more than `FORGETS` on general questions. Where others are left and the model was
     `taught`, the base model isn't kept.
     """
-    most = LONGER * tried[0].figures["nonzero_document"]
-    bound = [place for place, each in enumerate(tried) if not may_forget(each, tried[0])]
-    able = [place for place in bound if not taught or has_words(tried[place].name)] or bound
-    short = [place for place in able if tried[place].figures["nonzero_document"] <= most] or able
-    best = max(short, key=lambda place: tried[place].figures[MEASURE])
-    if tried[best].back is None:
+    most = LONGER * candidates[0].figures["nonzero_document"]
+    bound = [place for place, each in enumerate(candidates) if not may_forget(each, candidates[0])]
+    able = [place for place in bound if not words or has_words(candidates[place].name)] or bound
+    short = [place for place in able if candidates[place].figures["nonzero_document"] <= most] or able
+    best = max(short, key=lambda place: candidates[place].figures[MEASURE])
+    if candidates[best].back is None:
         return best
-    alike = set(POWERS) if tried[best].weighed in POWERS else {tried[best].weighed}
+    alike = set(POWERS) if candidates[best].weighed in POWERS else {candidates[best].weighed}
     as_good = [
         place
         for place in short
-        if tried[place].back is not None
-        and tried[place].weighed in alike
-        and not _is_worse(tried[place].result, tried[best].result)
+        if candidates[place].back is not None
+        and candidates[place].weighed in alike
+        and not _is_worse(candidates[place].result, candidates[best].result)
     ]
-    return max(as_good, key=lambda place: (tried[place].back or 0.0, -POWERS.get(tried[place].weighed, 0.0)))
+    return max(
+        as_good,
+        key=lambda place: (candidates[place].back or 0.0, -POWERS.get(candidates[place].weighed, 0.0)),
+    )
 
 
 def has_words(name: str) -> bool:
@@ -258,13 +266,13 @@ def has_words(name: str) -> bool:
     return not name.startswith((BASE, RANKING))
 
 
-def choose_without_words(tried: Sequence[Tried]) -> int:
+def choose_without_words(candidates: Sequence[ComparedModel]) -> int:
     """The place of the one to keep among those that learnt no words."""
-    places = [place for place, each in enumerate(tried) if not has_words(each.name)]
-    return places[choose([tried[place] for place in places])]
+    places = [place for place, each in enumerate(candidates) if not has_words(each.name)]
+    return places[choose([candidates[place] for place in places])]
 
 
-def may_forget(each: Tried, base: Tried) -> bool:
+def may_forget(each: ComparedModel, base: ComparedModel) -> bool:
     """Whether a model may lose more than `FORGETS` on general questions, or loses as much on a kind beyond chance.
 
     Chance: 1 in 20.
@@ -307,8 +315,8 @@ def record(choice: Choice) -> dict[str, Any]:
                 "p_value": round(randomisation_test(gaps, np.random.default_rng(0)), 5),
             }
         )
-    told = {"measure": MEASURE, "queries": len(base.result.queries), "kept": choice.kept, "tried": rows}
-    return told | {"general": [row._asdict() for row in _general_rows(choice)]}
+    stored = {"measure": MEASURE, "queries": len(base.result.queries), "kept": choice.kept, "tried": rows}
+    return stored | {"general": [row._asdict() for row in _general_rows(choice)]}
 
 
 def _general_rows(choice: Choice) -> list[GeneralRow]:

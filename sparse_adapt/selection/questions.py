@@ -55,11 +55,11 @@ def say_cautions(source: str, collection: Collection, base: float | None) -> Non
 
 def cautions(collection: Collection, base: float | None) -> Iterator[str]:
     """That it shares texts with what teaches, and that its questions are too easy to show a loss."""
-    taught_passages, taught_questions = (
+    own_passages, own_questions = (
         {_plain(each.text) for each in side} for side in zip(*background_pairs(), strict=True)
     )
-    questions = sum(_plain(each.text) in taught_questions for each in collection.queries)
-    passages = sum(_plain(each.text) in taught_passages for each in collection.documents)
+    questions = sum(_plain(each.text) in own_questions for each in collection.queries)
+    passages = sum(_plain(each.text) in own_passages for each in collection.documents)
     if questions or passages:
         yield (
             f"{questions:,} of {len(collection.queries):,} questions and {passages:,} of "

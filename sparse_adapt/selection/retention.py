@@ -87,7 +87,7 @@ def background_false_activations(
     return activates(encode(model, synthetic(count, BACKGROUND_SEED)[LIKE_QUERIES], "query"), terms)
 
 
-def keeping(
+def retention_of(
     model: SparseEncoder,
     domain: EncodedCollection,
     general: EncodedCollection,
@@ -100,13 +100,13 @@ def keeping(
     groups[GENERAL.name]["false_activations"] = activates(general.queries, terms).astype(np.float64)
     groups.update(_in_mixed_index(domain, general))
     if known is not None:
-        asked = encode(model, [query.text for query in known.queries], "query")
-        found = evaluate_vectors(asked, domain.documents, known, DEPTH)
-        groups[KNOWN_ITEMS.name] = {KNOWN_ITEMS.measure: found.values[KNOWN_ITEMS.measure]}
+        queries = encode(model, [query.text for query in known.queries], "query")
+        result = evaluate_vectors(queries, domain.documents, known, DEPTH)
+        groups[KNOWN_ITEMS.name] = {KNOWN_ITEMS.measure: result.values[KNOWN_ITEMS.measure]}
     return groups
 
 
-def evaluate_and_keep(
+def evaluate_with_retention(
     models: Sequence[SparseEncoder], domain: Collection, general: Collection, advance: Sequence[Progress]
 ) -> Iterator[tuple[ModelResult, Groups]]:
     """What each model reaches on a domain's collection, and what it keeps beside it; every text is encoded once.
@@ -118,7 +118,7 @@ def evaluate_and_keep(
         encoded = encode_collection(model, domain, progress)
         result = evaluate_vectors(encoded.queries, encoded.documents, domain)
         there = encode_collection(model, general, progress)
-        yield result, keeping(model, encoded, there, known, new_terms(model))
+        yield result, retention_of(model, encoded, there, known, new_terms(model))
 
 
 def texts_in(*collections: Collection) -> int:
@@ -131,24 +131,24 @@ def _in_mixed_index(domain: EncodedCollection, general: EncodedCollection) -> Gr
     documents = vstack([domain.documents, general.documents], format="csr")
     ours, theirs = _named(domain.collection, "domain"), _named(general.collection, GENERAL.name)
     both = (*ours.documents, *theirs.documents)
-    found = evaluate_vectors(general.queries, documents, _over(both, theirs), DEPTH)
-    entered = [_enters(found, query.query_id) for query in theirs.queries]
+    theirs_ranked = evaluate_vectors(general.queries, documents, _over(both, theirs), DEPTH)
+    entered = [_enters(theirs_ranked, query.query_id) for query in theirs.queries]
     groups: Groups = {
         MIXED.name: {
-            "ndcg@10": found.values["ndcg@10"],
+            "ndcg@10": theirs_ranked.values["ndcg@10"],
             "domain enters": np.array(entered, np.float64),
         }
     }
     if not ours.queries:
         return groups
-    asked = evaluate_vectors(domain.queries, documents, _over(both, ours), DEPTH)
-    for kind in asked.kinds or (None,):
-        groups[f"{kind or 'all'}, mixed index"] = {"ndcg@10": asked.select(kind)["ndcg@10"]}
+    ours_ranked = evaluate_vectors(domain.queries, documents, _over(both, ours), DEPTH)
+    for kind in ours_ranked.kinds or (None,):
+        groups[f"{kind or 'all'}, mixed index"] = {"ndcg@10": ours_ranked.select(kind)["ndcg@10"]}
     return groups
 
 
-def _enters(found: ModelResult, query_id: str) -> bool:
-    return any(name.startswith("domain ") for name in list(found.run[query_id])[:LOOKED_AT])
+def _enters(result: ModelResult, query_id: str) -> bool:
+    return any(name.startswith("domain ") for name in list(result.run[query_id])[:LOOKED_AT])
 
 
 def _named(collection: Collection, side: str) -> Collection:
@@ -169,18 +169,18 @@ def _over(documents: tuple[Document, ...], collection: Collection) -> Collection
 
 
 def measure_retention(
-    base: SparseEncoder, kept: SparseEncoder, documents: Sequence[Document]
+    base: SparseEncoder, adapted: SparseEncoder, documents: Sequence[Document]
 ) -> dict[str, Any]:
     """Both models' means by kind and measure, differences and p-values. `documents`: of the corpus."""
-    domain, general = _known_in([base, kept], documents), general_collection()
-    return kept_figures(
-        *(_with_background(model, domain, general) for model in (kept, base)), asked=general.queries
+    domain, general = _known_in([base, adapted], documents), general_collection()
+    return retention_figures(
+        *(_with_background(model, domain, general) for model in (adapted, base)), questions=general.queries
     )
 
 
 def measure_alone(model: SparseEncoder, documents: Sequence[Document]) -> dict[str, Any]:
     """One model's means by kind and measure, as `measure_retention` has them beside a base model's."""
-    return kept_figures(_with_background(model, _known_in([model], documents), general_collection()))
+    return retention_figures(_with_background(model, _known_in([model], documents), general_collection()))
 
 
 def _known_in(models: Sequence[SparseEncoder], documents: Sequence[Document]) -> Collection:
@@ -195,7 +195,7 @@ def _with_background(model: SparseEncoder, domain: Collection, general: Collecti
     """The four measures, with known items for the queries of the corpus; background texts that activate a term."""
     known, terms = domain if domain.queries else None, new_terms(model)
     ours, there = encode_collection(model, domain), encode_collection(model, general)
-    groups = keeping(model, ours, there, known, terms)
+    groups = retention_of(model, ours, there, known, terms)
     groups[BACKGROUND.name] = {
         BACKGROUND.measure: background_false_activations(model, TEXTS, terms).astype(np.float64)
     }
@@ -221,15 +221,17 @@ def known_items(
         document = documents[row]
         for draw in range(draws):
             random = np.random.default_rng([seed, row, draw] if draw else [seed, row])
-            asked = dict(zip(KINDS, _asked(document.full_text, random), strict=True))
-            for kind in filter(asked.get, kinds):  # a document of numbers and stop words has no telling words
+            by_kind = dict(zip(KINDS, _queries_from(document.full_text, random), strict=True))
+            for kind in filter(
+                by_kind.get, kinds
+            ):  # a document of numbers and stop words has no telling words
                 name = f"{document.document_id} {kind}" + (f" {draw}" if draw else "")
-                queries.append(Query(name, asked[kind], kind))
+                queries.append(Query(name, by_kind[kind], kind))
                 judgements[name] = {document.document_id: 1}
     return Collection(tuple(documents), tuple(queries), judgements)
 
 
-def _asked(text: str, random: np.random.Generator) -> list[str]:
+def _queries_from(text: str, random: np.random.Generator) -> list[str]:
     """A query of each kind from the words of a document."""
     words = [word.lower() for word in WORD.findall(text)]
     telling = sorted({word for word in words if zipf_frequency(word, "en") < TELLING})
@@ -261,29 +263,31 @@ def say_new(models: Sequence[SparseEncoder], documents: Sequence[Document]) -> N
 # -- as plain values ------------------------------------------------------------------------------
 
 
-def kept_figures(
-    ours: Groups, baseline: Groups | None = None, *, asked: Sequence[Query] = (), seed: int = 0
+def retention_figures(
+    ours: Groups, baseline: Groups | None = None, *, questions: Sequence[Query] = (), seed: int = 0
 ) -> dict[str, Any]:
     """Means by kind and measure; beside a baseline its means, the differences, and p-values with Holm's correction.
 
-    asked: the general questions, whose figures then stand by kind and by question word as well.
+    questions: the general ones, whose figures then stand by kind and by question word as well.
     """
-    told = _all_figures(ours, baseline, seed)
-    if asked:
-        rows = general_rows(asked, ours[GENERAL.name], None if baseline is None else baseline[GENERAL.name])
-        told[GENERAL.name]["asked"] = [row._asdict() for row in rows]
-    return told
+    figures = _all_figures(ours, baseline, seed)
+    if questions:
+        rows = general_rows(
+            questions, ours[GENERAL.name], None if baseline is None else baseline[GENERAL.name]
+        )
+        figures[GENERAL.name]["asked"] = [row._asdict() for row in rows]
+    return figures
 
 
 def _all_figures(ours: Groups, baseline: Groups | None, seed: int) -> dict[str, Any]:
     if baseline is None:
         return {kind: {"model": _means(values)} for kind, values in ours.items()}
-    told: dict[str, Any] = {kind: _compared(values, baseline[kind], seed) for kind, values in ours.items()}
-    tests = [(kind, name) for kind in told for name in told[kind]["p_value"]]
-    adjusted = holm([told[kind]["p_value"][name] for kind, name in tests])
+    figures: dict[str, Any] = {kind: _compared(values, baseline[kind], seed) for kind, values in ours.items()}
+    tests = [(kind, name) for kind in figures for name in figures[kind]["p_value"]]
+    adjusted = holm([figures[kind]["p_value"][name] for kind, name in tests])
     for (kind, name), value in zip(tests, adjusted, strict=True):
-        told[kind]["adjusted"][name] = value
-    return told
+        figures[kind]["adjusted"][name] = value
+    return figures
 
 
 def _compared(

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from sparse_adapt.selection.evidence import (
     BACKGROUND,
     FALSE_ACTIVATIONS,
+    IN_OTHER_WORDS,
     KNOWN_ITEMS,
-    MEANT,
     RETAINED,
     SYNTHETIC,
     Evidence,
@@ -51,8 +51,8 @@ class Decision(NamedTuple):
 
 def decide(rows: Sequence[Evidence]) -> Decision:
     """The decision by some evidence, of which the first is of all queries together."""
-    deciding = next((row for row in rows if row.kind == MEANT.name), rows[0])
-    others = rows if deciding.kind != MEANT.name else [row for row in rows if row.kind in TOGETHER]
+    deciding = next((row for row in rows if row.kind == IN_OTHER_WORDS.name), rows[0])
+    others = rows if deciding.kind != IN_OTHER_WORDS.name else [row for row in rows if row.kind in TOGETHER]
     fallen = [row for row in others if row.high < 0.0 and row is not deciding]
     return Decision(deciding, tuple(fallen))
 
@@ -68,19 +68,19 @@ def retention_lines(retention: Figures, others: Sequence[str] = ()) -> list[str]
     if not retention:
         return []
     fallen = [*_falls(retention), *others]
-    told = [kind.told(*kind.figures(retention)) for kind in RETAINED if kind.name in retention]
+    sentences = [kind.in_words(*kind.figures(retention)) for kind in RETAINED if kind.name in retention]
     general, background = FALSE_ACTIVATIONS.figures(retention)[1], BACKGROUND.figures(retention)[1]
     false_activations = (
         f"{general:.1%} of general questions and {background:.1%} of background texts activate a new term"
     )
-    lines = [*general_sentences(read_general_rows(retention)), f"{'; '.join(told)}; {false_activations}"]
+    lines = [*general_sentences(read_general_rows(retention)), f"{'; '.join(sentences)}; {false_activations}"]
     return [f"FALLS: {'; '.join(fallen)}", *lines] if fallen else lines
 
 
 def _falls(retention: Figures) -> Iterator[str]:
     for kind in RETAINED:
         if kind.name in retention and retention[kind.name]["difference"][kind.measure] < -MAY_LOSE:
-            yield kind.told(*kind.figures(retention))
+            yield kind.in_words(*kind.figures(retention))
     false_activations = FALSE_ACTIVATIONS.figures(retention)[1]
     if false_activations > ACTIVATIONS_ENOUGH:
         yield f"{false_activations:.0%} of general questions activate a new term"
@@ -89,6 +89,6 @@ def _falls(retention: Figures) -> Iterator[str]:
 def falls_of_choice(rows: Sequence[Evidence]) -> Iterator[str]:
     """What falls on queries set aside, whatever is gained beside it."""
     for row in rows:
-        meant_less = row.kind == MEANT.name and row.gain < -MAY_LOSE
-        if row.kind != KNOWN_ITEMS.name and (row.high < 0.0 or meant_less):
+        means_less = row.kind == IN_OTHER_WORDS.name and row.gain < -MAY_LOSE
+        if row.kind != KNOWN_ITEMS.name and (row.high < 0.0 or means_less):
             yield f"nDCG@10 of {row.kind} {row.base:.3f} -> {row.model:.3f}"

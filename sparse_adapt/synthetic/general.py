@@ -24,9 +24,11 @@ class GeneralMeasure(NamedTuple):
 def general_measure() -> GeneralMeasure:
     """The passages and questions that measure; a question's kind says where people asked it. Read once a process."""
     rows = list(packed_rows("general_measure.jsonl.xz"))
-    asked = {row["id"]: _questions(row) for row in rows}
-    questions = tuple(question for found in asked.values() for question in found)
-    judged: Judgements = {question.query_id: {name: 1} for name, found in asked.items() for question in found}
+    by_passage = {row["id"]: _questions(row) for row in rows}
+    questions = tuple(question for of_passage in by_passage.values() for question in of_passage)
+    judged: Judgements = {
+        question.query_id: {name: 1} for name, of_passage in by_passage.items() for question in of_passage
+    }
     return GeneralMeasure(tuple(Document(row["id"], row["text"]) for row in rows), questions, judged)
 
 

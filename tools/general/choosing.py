@@ -18,14 +18,14 @@ MEASURES_OF_FOUR = 3  # of four articles, so many are the measure's
 
 def measure(finder: Finder) -> list[Passage]:
     """The measure's passages with the questions that are asked of them."""
-    asked = [question for kind, count in ASKED.items() for question in _asked(finder, kind, count)]
-    rows = dict.fromkeys(question.row for question in asked)
-    for row in _beside(finder, asked):
+    chosen = [question for kind, count in ASKED.items() for question in _asked(finder, kind, count)]
+    rows = dict.fromkeys(question.row for question in chosen)
+    for row in _beside(finder, chosen):
         if len(rows) == POOL:
             break
         rows[row] = None
     texts: dict[int, list[str]] = {row: [] for row in rows}
-    for question in asked:
+    for question in chosen:
         texts[question.row].append(question.text)
     return [
         replace(finder.passages[row], title="", questions=tuple(texts[row])) for row in sorted(rows)
@@ -60,9 +60,9 @@ def _of_kind(finder: Finder, kind: str) -> list[Question]:
     return sorted(fit, key=lambda question: drawn(question.key))
 
 
-def _beside(finder: Finder, asked: Sequence[Question]) -> Iterator[int]:
+def _beside(finder: Finder, questions: Sequence[Question]) -> Iterator[int]:
     """Passages that BM25 and the dense model find for the questions, those of the first places first."""
-    for rows in finder.found(asked).T:
+    for rows in finder.found(questions).T:
         yield from (int(row) for row in rows if row >= 0 and _measures(finder.passages[row]))
 
 

@@ -42,12 +42,12 @@ class Finder:
         """`cache`: a folder that keeps dense vectors, for a run that is begun again."""
         self.passages = passages
         dense = DenseEncoder(cache=cache, rough=True)
-        read, asked = [], []
+        read, questions = [], []
         for kind in PER_PASSAGE:
             some = [passage for passage in passages if passage.kind == kind]
             read.append(dense.encode([passage.full_text for passage in some]))
-            asked.append(dense.encode([text for passage in some for text in passage.questions]))
-        self.read, self.asked = np.concatenate(read), np.concatenate(asked)  # (P, H), (Q, H)
+            questions.append(dense.encode([text for passage in some for text in passage.questions]))
+        self.read, self.asked = np.concatenate(read), np.concatenate(questions)  # (P, H), (Q, H)
         self.lexical = Bm25.fit([passage.text for passage in passages])
         self.questions = list(self._questions())
         self.rows = {question: row for row, question in enumerate(self.questions)}
@@ -60,8 +60,8 @@ class Finder:
             scores, alike = self.asked[block] @ self.read.T, self.asked[block] @ self.asked.T
             places = 1 + (scores > scores[np.arange(len(scores)), owners[block]][:, None]).sum(axis=1)
             alike[owners[block][:, None] == owners] = 0.0
-            said = alike.max(axis=1) >= SAME_QUESTION
-            for (row, text), place, elsewhere in zip(pairs[block], places, said, strict=True):
+            same = alike.max(axis=1) >= SAME_QUESTION
+            for (row, text), place, elsewhere in zip(pairs[block], places, same, strict=True):
                 yield Question(text, row, int(place), bool(elsewhere))
 
     def found(self, questions: Sequence[Question]) -> NDArray[np.int64]:

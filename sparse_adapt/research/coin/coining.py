@@ -109,14 +109,16 @@ def replace_words(
     with output_folder(replace(place, resumable=False, reads=[documents_at(settings.collection)])) as work:
         queries = list(read_queries(settings.collection))
         judged = list(_judgements(settings))
-        counts = count_words(document.full_text for document in _heard(settings.collection, counted))
+        counts = count_words(
+            document.full_text for document in _counted_documents(settings.collection, counted)
+        )
         candidates = find_candidates(counts, [query.text for query in queries])
         if len(candidates) < settings.terms:
             raise ConfigError(_too_few(settings, len(candidates)))
         generator = np.random.default_rng(settings.seed)
         chosen = choose_words(candidates, settings.terms, generator)
-        said = set(counts.occurrences) | {word for query in queries for word in query.text.lower().split()}
-        taken = said | {entry.lower().removeprefix("##") for entry in vocabulary}
+        words = set(counts.occurrences) | {word for query in queries for word in query.text.lower().split()}
+        taken = words | {entry.lower().removeprefix("##") for entry in vocabulary}
         coined = {
             each.family.base: word
             for each, word in zip(chosen, invent_words(len(chosen), taken, generator), strict=True)
@@ -124,7 +126,7 @@ def replace_words(
         coinage = Coinage([each.family for each in chosen], coined)
         tally = _Tally()
         write_documents(
-            work / "corpus.jsonl", _replaced(_heard(settings.collection, written), coinage, tally)
+            work / "corpus.jsonl", _replaced(_counted_documents(settings.collection, written), coinage, tally)
         )
         if settings.glossary is not None:
             bases, documents = [each.family.base for each in chosen], read_documents(settings.collection)
@@ -155,12 +157,12 @@ class _Tally:
         self.holding: Counter[str] = Counter()
         self.forms: dict[str, Counter[str]] = {}
 
-    def add(self, held: dict[str, Counter[str]]) -> None:
+    def add(self, texts: dict[str, Counter[str]]) -> None:
         """Count one document."""
         self.documents += 1
-        self.changed += bool(held)
-        self.holding.update(held.keys())
-        for base, forms in held.items():
+        self.changed += bool(texts)
+        self.holding.update(texts.keys())
+        for base, forms in texts.items():
             self.forms.setdefault(base, Counter()).update(forms)
 
 
@@ -231,19 +233,19 @@ def _judgements(settings: CoinSettings) -> Iterator[tuple[str, dict[str, dict[st
         yield name, read_judgements(settings.collection, name)
 
 
-def _heard(collection: str, progress: Progress) -> Iterator[Document]:
+def _counted_documents(collection: str, progress: Progress) -> Iterator[Document]:
     for document in read_documents(collection):
         yield document
         progress(1)
 
 
-def _too_few(settings: CoinSettings, found: int) -> str:
-    if not found:
+def _too_few(settings: CoinSettings, count: int) -> str:
+    if not count:
         return (
             f"{settings.collection}: no word of its domain is both in enough documents and in a query; "
             "choose a larger collection"
         )
-    return f"--terms {settings.terms}: {settings.collection} has {found} words to replace; ask for at most {found}"
+    return f"--terms {settings.terms}: {settings.collection} has {count} words to replace; ask for at most {count}"
 
 
 def _absolute(source: str) -> str:
@@ -261,27 +263,27 @@ def _glossary(
     A definition that says its own word teaches nothing, so it is left out.
     source: a glossary, or a folder with WordNet's files. Raises InputError where neither says anything.
     """
-    found: dict[str, list[Definition]] = {base: [] for base in bases}
+    definitions: dict[str, list[Definition]] = {base: [] for base in bases}
     mined = (each.definition for each in mine_definitions(documents, list(coinage.base)))
-    for definition in [*_told(source, coinage), *mined]:
+    for definition in [*_definitions_in(source, coinage), *mined]:
         base = coinage.base[definition.term.lower()]
-        said = coinage.bases(definition.definition)
-        if base not in said and len(found[base]) < A_WORD:
+        names = coinage.bases(definition.definition)
+        if base not in names and len(definitions[base]) < A_WORD:
             examples = [example for example in definition.examples if base in coinage.bases(example)]
-            found[base].append(
+            definitions[base].append(
                 Definition(
                     coinage.form[base],
                     coinage.replace(definition.definition),
                     tuple(map(coinage.replace, examples)),
                 )
             )
-    glossary = [definition for base in bases for definition in found[base]]
+    glossary = [definition for base in bases for definition in definitions[base]]
     if not glossary:
         raise InputError(source, f"defines none of the {len(bases):,} words that are replaced; name another")
     return glossary
 
 
-def _told(source: str, coinage: Coinage) -> Iterator[Definition]:
+def _definitions_in(source: str, coinage: Coinage) -> Iterator[Definition]:
     """A dictionary's definitions of the words that were replaced, in its order."""
     if (Path(source) / DATA).is_file():
         yield from _wordnet(Path(source), coinage)

@@ -39,8 +39,10 @@ class Recovery:
 
     def share(self) -> dict[str, float | None]:
         """The share and its bounds as cells of a table; None where there was no loss to regain."""
-        found = self.recovery
-        low, value, high = (None, None, None) if found is None else (found.low, found.value, found.high)
+        recovery = self.recovery
+        low, value, high = (
+            (None, None, None) if recovery is None else (recovery.low, recovery.value, recovery.high)
+        )
         return {"recovery": value, "low": low, "high": high}
 
 
@@ -121,9 +123,9 @@ def measure_recovery(
         )
         results = []
         for queries in (collection.queries, trial.typed):
-            asked = replace(collection, queries=queries)
+            part = replace(collection, queries=queries)
             vectors = encode(encoder, [query.text for query in queries], "query")
-            results.append(evaluate_vectors(vectors, documents, asked))
+            results.append(evaluate_vectors(vectors, documents, part))
         return results
 
     ceiling, _ = rank(base, trial.original)

@@ -89,11 +89,11 @@ class Coinage:
 
     def bases(self, text: str) -> dict[str, Counter[str]]:
         """The families that a text holds: base -> form -> occurrences."""
-        held: dict[str, Counter[str]] = {}
+        forms: dict[str, Counter[str]] = {}
         for word in words_of(text):
             if word in self.base:
-                held.setdefault(self.base[word], Counter())[word] += 1
-        return held
+                forms.setdefault(self.base[word], Counter())[word] += 1
+        return forms
 
     def replace(self, text: str) -> str:
         """The text with every form of every family replaced, in the case that it had."""
@@ -161,12 +161,12 @@ def find_candidates(counts: Counts, queries: Iterable[str]) -> list[Candidate]:
     general = get_frequency_dict("en", "best")
     bases = sorted(word for word in counts.occurrences if word.isascii() and word.isalpha())
     families = find_families(counts.occurrences, bases)
-    asked = _queries_a_form(queries)
+    by_form = _queries_a_form(queries)
     total = counts.occurrences.total()
-    found = []
+    candidates = []
     for family in families:
         documents = max(counts.holding[form] for form in family.forms)
-        carried: set[int] = set().union(*(asked.get(form, ()) for form in family.forms))
+        carried: set[int] = set().union(*(by_form.get(form, ()) for form in family.forms))
         here = sum(counts.occurrences[form] for form in family.forms) / total
         elsewhere = max(RAREST, sum(general.get(form, 0.0) for form in family.forms))
         if (
@@ -175,8 +175,8 @@ def find_candidates(counts: Counts, queries: Iterable[str]) -> list[Candidate]:
             and LEAST_DOCUMENTS <= documents <= max(LEAST_DOCUMENTS, LARGEST_SHARE * counts.documents)
             and here / elsewhere >= TIMES_GENERAL
         ):
-            found.append(Candidate(family, documents, len(carried), round(here / elsewhere, 1)))
-    return found
+            candidates.append(Candidate(family, documents, len(carried), round(here / elsewhere, 1)))
+    return candidates
 
 
 def choose_words(candidates: list[Candidate], count: int, generator: np.random.Generator) -> list[Candidate]:
@@ -195,11 +195,11 @@ def choose_words(candidates: list[Candidate], count: int, generator: np.random.G
 
 def _queries_a_form(queries: Iterable[str]) -> dict[str, set[int]]:
     """Which queries hold each word, by number."""
-    held: dict[str, set[int]] = {}
+    rows: dict[str, set[int]] = {}
     for number, text in enumerate(queries):
         for word in set(words_of(text)):
-            held.setdefault(word, set()).add(number)
-    return held
+            rows.setdefault(word, set()).add(number)
+    return rows
 
 
 # -- what stands for them ------------------------------------------------------------------------

@@ -174,7 +174,7 @@ def contradictions(
     """
     random = default_rng(seed)
     done = [] if journal is None else read_written(journal)
-    if any(held.anchor != own.text for held, own in zip(done, sentences, strict=False)):
+    if any(before.anchor != own.text for before, own in zip(done, sentences, strict=False)):
         raise ConfigError(f"{journal}: begun with other sentences; pass --overwrite to start again")
     for row, sentence in enumerate(sentences):
         chosen = _drawn(sentence, each, random)
@@ -220,17 +220,19 @@ def _written(
     sentence: ParsedSentence, ways: Iterable[tuple[Gaps, tuple[str, ...]]], each: int
 ) -> Contradicted:
     """The sentence with its gaps filled, the best ways first, until there are enough."""
-    found: dict[str, tuple[str, str]] = {}
+    sentences_done: dict[str, tuple[str, str]] = {}
     unchanged = duplicates = 0
     for gaps, fill in ways:
         text = gaps.filled(fill)
         if compared_as(text) == compared_as(sentence.text):
             unchanged += 1
-        elif len(found) == each:
+        elif len(sentences_done) == each:
             continue
-        elif compared_as(text) in found:
+        elif compared_as(text) in sentences_done:
             duplicates += 1
         else:
-            found[compared_as(text)] = text, ", ".join(gaps.chunks)
-    texts, chunks = (tuple(each) for each in zip(*found.values(), strict=True)) if found else ((), ())
+            sentences_done[compared_as(text)] = text, ", ".join(gaps.chunks)
+    texts, chunks = (
+        (tuple(each) for each in zip(*sentences_done.values(), strict=True)) if sentences_done else ((), ())
+    )
     return Contradicted(sentence.text, texts, chunks, unchanged, duplicates)

@@ -64,10 +64,10 @@ class MaskedFiller:
         everywhere = Counter(
             token for text in texts for token in tokenize(text, add_special_tokens=False)["input_ids"]
         )
-        kept = {token for token, times in count.items() if times >= MOSTLY * everywhere[token]}
+        tokens = {token for token, times in count.items() if times >= MOSTLY * everywhere[token]}
         starts, inner = torch.zeros_like(self.first), torch.zeros_like(self.later)
-        starts[[ids[0] for ids in inside if ids and ids[0] in kept]] = True
-        inner[list(kept)] = True
+        starts[[ids[0] for ids in inside if ids and ids[0] in tokens]] = True
+        inner[list(tokens)] = True
         self.first, self.later = self.first & starts, self.later & inner
 
     def fits(self, text: str) -> bool:
@@ -89,12 +89,12 @@ class MaskedFiller:
             if not rows:
                 break
             further: dict[int, list[Beam]] = {}
-            for number, found in zip(
+            for number, of_row in zip(
                 [n for n, _ in rows], self._extend([b for _, b in rows], count), strict=True
             ):
-                further.setdefault(number, []).extend(found)
-            for number, found in further.items():
-                beams[number] = sorted(found, key=lambda beam: (-beam.score, beam.fill))[:count]
+                further.setdefault(number, []).extend(of_row)
+            for number, of_row in further.items():
+                beams[number] = sorted(of_row, key=lambda beam: (-beam.score, beam.fill))[:count]
         return [self._texts(own) for own in beams]
 
     def _masked(self, gaps: Gaps) -> Beam | None:
@@ -107,7 +107,7 @@ class MaskedFiller:
 
     def _extend(self, beams: Sequence[Beam], count: int) -> list[list[Beam]]:
         """Each beam with the likeliest tokens at its first masked place, none of them a second time."""
-        found: list[list[Beam]] = [[] for _ in beams]
+        longer: list[list[Beam]] = [[] for _ in beams]
         for group in group_by_length([len(beam.token_ids) for beam in beams], PADDED_TOKENS_A_PASS):
             places = [beams[row].token_ids.index(self.mask_id) for row in group]
             chances = self._chances([beams[row].token_ids for row in group], places)
@@ -121,7 +121,7 @@ class MaskedFiller:
                 group, places, best.values.tolist(), best.indices.tolist(), strict=True
             ):
                 beam = beams[row]
-                found[row] = [
+                longer[row] = [
                     Beam(
                         [*beam.token_ids[:place], token, *beam.token_ids[place + 1 :]],
                         (*beam.fill, token),
@@ -131,7 +131,7 @@ class MaskedFiller:
                     for value, token in zip(values, tokens, strict=True)
                     if value > float("-inf") and token not in beam.fill
                 ]
-        return found
+        return longer
 
     def _chances(self, token_ids: Sequence[list[int]], places: Sequence[int]) -> Tensor:
         """Log probabilities (R, V) of what stands at a place of each row."""

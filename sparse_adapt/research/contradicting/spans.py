@@ -67,7 +67,7 @@ class SpanFiller:
         A sentence of more gaps than the generator has sentinels is left as it is.
         """
         names = self.tokenizer.convert_ids_to_tokens(self.sentinels)
-        found: list[list[tuple[str, ...]]] = []
+        fillings: list[list[tuple[str, ...]]] = []
         for start in range(0, len(sentences), GAPS_AT_ONCE):
             part = sentences[start : start + GAPS_AT_ONCE]
             most = max(len(gaps.chunks) for gaps in part)
@@ -88,8 +88,8 @@ class SpanFiller:
             ).tolist()
             for row, gaps in enumerate(part):
                 beams = written[row * count : (row + 1) * count] if shown[row] else []
-                found.append(self._texts(beams, len(gaps.chunks)))
-        return found
+                fillings.append(self._texts(beams, len(gaps.chunks)))
+        return fillings
 
     def _texts(self, written: Sequence[list[int]], gaps: int = 1) -> list[tuple[str, ...]]:
         """What stands behind each of so many sentinels, of each beam that has all of them, the same but once."""
@@ -150,8 +150,8 @@ class SpanFiller:
             hidden.append([*written, *last])
         ids, mask = pad(shown, self.tokenizer.pad_token_id or 0)
         labels = pad(hidden, IGNORED)[0]
-        found = self.model(
+        output = self.model(
             input_ids=ids.to(self.device), attention_mask=mask.to(self.device), labels=labels.to(self.device)
         )
-        loss: Tensor = found.loss
+        loss: Tensor = output.loss
         return loss

@@ -53,7 +53,7 @@ class ContradictRequest(NamedTuple):
 
 
 def write(
-    asked: ContradictRequest,
+    request: ContradictRequest,
     place: Place,
     *,
     tuned: Path | None = None,
@@ -66,29 +66,29 @@ def write(
     where an unfinished run was asked something else; OutputError, before anything is read, for a place that is taken.
     """
     if tuned is not None:
-        if not asked.tune:
+        if not request.tune:
             raise InputError(tuned, "nothing is tuned; pass --tune 500 too, or leave --tuned out")
         check_free(Place(tuned, place.overwrite, resumable=False))
-    if asked.detect:
-        check_language(asked.language)
+    if request.detect:
+        check_language(request.language)
     tally = Tally()
     with way_to_file(place) as work:
-        check_request(work / REQUEST_FILE, asked._asdict())
-        parser = Parser(asked.language)
+        check_request(work / REQUEST_FILE, request._asdict())
+        parser = Parser(request.language)
         tuned_here = work / TUNED
-        source = tuned_here if tuned_here.is_dir() else asked.generator
+        source = tuned_here if tuned_here.is_dir() else request.generator
         filler = load_filler(source, parser.between, device)
-        sentences = _read(asked, parser, filler, tally, progress_for)
-        write_json(work / REQUEST_FILE, asked._asdict())
-        if asked.tune and not tuned_here.is_dir():
-            progress = progress_for("tuning", asked.tune)
+        sentences = _read(request, parser, filler, tally, progress_for)
+        write_json(work / REQUEST_FILE, request._asdict())
+        if request.tune and not tuned_here.is_dir():
+            progress = progress_for("tuning", request.tune)
             texts = [each.text for each in sentences]
             tune(
                 filler,
                 texts,
-                asked.tune,
-                seed=asked.seed,
-                optimiser_name=asked.optimiser,
+                request.tune,
+                seed=request.seed,
+                optimiser_name=request.optimiser,
                 progress=progress,
             )
             with output_folder(Place(tuned_here)) as folder:
@@ -98,7 +98,7 @@ def write(
         journal = work / JOURNAL_FILE
         before = len(noted(journal))
         contradicted = contradictions(
-            sentences, filler, each=asked.each, seed=asked.seed, journal=journal, at_once=asked.at_once
+            sentences, filler, each=request.each, seed=request.seed, journal=journal, at_once=request.at_once
         )
         for number, written in enumerate(contradicted):
             tally.add(written)
@@ -111,24 +111,26 @@ def write(
         if triplets:
             write_triplets(work / place.folder.name, triplets)
     if not triplets:
-        advice = "name another --generator" if asked.tune else "try --tune 500"
-        raise InputError(asked.corpus, f"{asked.generator} put back what was there ({tally}); {advice}")
+        advice = "name another --generator" if request.tune else "try --tune 500"
+        raise InputError(request.corpus, f"{request.generator} put back what was there ({tally}); {advice}")
     return tally
 
 
 def _read(
-    asked: ContradictRequest, parser: Parser, filler: Filler, tally: Tally, progress_for: ProgressFor
+    request: ContradictRequest, parser: Parser, filler: Filler, tally: Tally, progress_for: ProgressFor
 ) -> list[ParsedSentence]:
     """The sentences that something can be replaced in."""
-    progress, found = progress_for("sentences read", None), []
-    language = asked.language if asked.detect else None
-    fitting = fit(read_sentences(asked.corpus, parser, asked.seed), filler, tally, asked.shortest, language)
-    for sentence in islice(fitting, asked.sentences):
-        found.append(sentence)
+    progress, sentences = progress_for("sentences read", None), []
+    language = request.language if request.detect else None
+    fitting = fit(
+        read_sentences(request.corpus, parser, request.seed), filler, tally, request.shortest, language
+    )
+    for sentence in islice(fitting, request.sentences):
+        sentences.append(sentence)
         progress(1)
-    if not found:
-        raise InputError(asked.corpus, f"no sentence to contradict ({tally}); check --language")
-    return found
+    if not sentences:
+        raise InputError(request.corpus, f"no sentence to contradict ({tally}); check --language")
+    return sentences
 
 
 def load_filler(source: str | Path, between_words: str, device: str = "cpu") -> Filler:

@@ -45,7 +45,7 @@ def changes(
     name: str,
     collection: Collection,
     measured: Mapping[str, Measured],
-    found: Mapping[str, list[TopDocuments]],
+    rankings: Mapping[str, list[TopDocuments]],
     rankers: Mapping[str, Ranker],
 ) -> Iterator[Change]:
     """For every row but the baseline: what gained most, largest first, then what lost most."""
@@ -63,7 +63,7 @@ def changes(
             query = collection.queries[index]
             judged = collection.judgements[query.query_id]
             relevant = [rows_of[each] for each, grade in judged.items() if grade > 0 and each in rows_of]
-            ranks = [_ranks(found[which][index], relevant) for which in (base, row)]
+            ranks = [_ranks(rankings[which][index], relevant) for which in (base, row)]
             document = max(relevant, key=lambda each: _moved(ranks[0][each], ranks[1][each]))
             yield Change(
                 name,
@@ -79,8 +79,8 @@ def changes(
             )
 
 
-def _ranks(found: TopDocuments, documents: list[int]) -> dict[int, int | None]:
-    place = {int(row): rank for rank, row in enumerate(found[0], start=1)}
+def _ranks(ranking: TopDocuments, documents: list[int]) -> dict[int, int | None]:
+    place = {int(row): rank for rank, row in enumerate(ranking[0], start=1)}
     return {document: place.get(document) for document in documents}
 
 

@@ -131,10 +131,10 @@ def run_suite(
             single = sum(row.sum is None for row in workshop.rows.values())
             progress = progress_for(name, single * len(collection.documents))
             rankers = workshop.rankers(collection, progress)
-            found = {member: workshop.find(member, rankers) for member in workshop.rows}
+            rankings = {member: workshop.find(member, rankers) for member in workshop.rows}
             for row, of_row in members.items():
                 measured = [
-                    evaluate_run(as_run(collection, found[each]), _judged(collection)) for each in of_row
+                    evaluate_run(as_run(collection, rankings[each]), _judged(collection)) for each in of_row
                 ]
                 spent = [costs(rankers.get(each)) for each in of_row]
                 reached.append(_together(suite, row, name, measured, spent))
@@ -145,7 +145,7 @@ def run_suite(
                     name,
                     collection,
                     {each.row: each.measured for each in reached if each.collection == name},
-                    {row: found[member] for row, member in first.items()},
+                    {row: rankings[member] for row, member in first.items()},
                     {row: rankers[member] for row, member in first.items() if member in rankers},
                 )
         clusters = tuple(clustered(suite, groups, members, workshop, progress_for))
@@ -207,22 +207,22 @@ def read_place(suite: Suite, name: str) -> Collection:
     if place.queries is None:
         return collection
     texts = {query.query_id: query for query in read_queries(place.queries)}
-    kept = tuple(texts[query.query_id] for query in collection.queries if query.query_id in texts)
-    if not kept:
+    queries = tuple(texts[query.query_id] for query in collection.queries if query.query_id in texts)
+    if not queries:
         raise InputError(
             place.queries, f"holds none of the queries that the split {suite.split(name)!r} judges"
         )
-    return Collection(collection.documents, kept, collection.judgements)
+    return Collection(collection.documents, queries, collection.judgements)
 
 
-def as_run(collection: Collection, found: list[TopDocuments]) -> dict[str, dict[str, float]]:
+def as_run(collection: Collection, rankings: list[TopDocuments]) -> dict[str, dict[str, float]]:
     """What was found, by ids."""
     return {
         query.query_id: {
             collection.documents[row].document_id: float(score)
             for row, score in zip(rows, scores, strict=True)
         }
-        for query, (rows, scores) in zip(collection.queries, found, strict=True)
+        for query, (rows, scores) in zip(collection.queries, rankings, strict=True)
     }
 
 
@@ -232,8 +232,8 @@ def training_of(model: str) -> TrainingCost:
     for path in (folder.parent / "report.json", folder / "report.json", folder / "stage.json"):
         try:
             report = json.loads(path.read_text(encoding="utf-8"))
-            told = report.get("adapt", report)  # of a whole adaptation, where the model was made by one
-            seconds, memory = told.get("seconds"), told.get("peak_memory")
+            training = report.get("adapt", report)  # of a whole adaptation, where the model was made by one
+            seconds, memory = training.get("seconds"), training.get("peak_memory")
         except (OSError, ValueError, AttributeError):
             continue
         if isinstance(seconds, int | float):
@@ -277,7 +277,7 @@ def _recoveries(
         )
         for each in reached
     }
-    found = {}
+    recoveries = {}
     for name, place in suite.collections.items():
         if place.coined_from is None:
             continue
@@ -285,8 +285,8 @@ def _recoveries(
         for row in suite.rows:
             settings = ((row, name), (suite.top.baseline, name), (suite.top.baseline, place.coined_from))
             ours, floor, ceiling = (_picked(values[setting], carried) for setting in settings)
-            found[row, name] = recovered(ours, floor, ceiling, seed=suite.top.seed)
-    return found
+            recoveries[row, name] = recovered(ours, floor, ceiling, seed=suite.top.seed)
+    return recoveries
 
 
 def _picked(values: dict[str, float], query_ids: list[str]) -> Values:
@@ -321,11 +321,11 @@ def clustered(
     """Every row but the sums, which have no vectors, on every file of groups. `members`: the rankers of each row."""
     rows = [row for row, place in suite.rows.items() if place.sum is None]
     for name, texts in groups.items():
-        said = [member.text for member in texts]
+        member_texts = [member.text for member in texts]
         numbers = {group: row for row, group in enumerate(dict.fromkeys(each.group for each in texts))}
         of = np.array([numbers[each.group] for each in texts])
-        progress = progress_for(name, len(said) * sum(len(members[row]) for row in rows))
+        progress = progress_for(name, len(member_texts) * sum(len(members[row]) for row in rows))
         for row in rows:
-            vectors = [workshop.vectors(member, said, progress) for member in members[row]]
-            found = [v_measure(of_length_one(each), of) for each in vectors]
-            yield Clustered(row, name, float(np.mean(found)))
+            vectors = [workshop.vectors(member, member_texts, progress) for member in members[row]]
+            scores = [v_measure(of_length_one(each), of) for each in vectors]
+            yield Clustered(row, name, float(np.mean(scores)))

@@ -87,7 +87,7 @@ class Workshop:
     old: Path | None = None
     device: str = "cpu"
     loaded: dict[str, tuple[SparseEncoder, str]] = field(default_factory=dict)
-    asked: set[str] = field(default_factory=set)  # names of files of sparse vectors
+    wanted_files: set[str] = field(default_factory=set)  # names of files of sparse vectors
 
     def check(self) -> None:
         """Load every model once: a mistake in the last is better known before the first is put to work."""
@@ -161,10 +161,10 @@ class Workshop:
     ) -> Sparse:
         encoder, mark = self.model(model)
         vectors = self._encode(encoder, mark, documents, "document", progress)
-        asked = self._encode(encoder, mark, queries, "query", no_progress)
+        query_vectors = self._encode(encoder, mark, queries, "query", no_progress)
         if scale == "sqrt-idf":
-            asked = scaled(asked, sqrt_idf(vectors))
-        return Sparse(asked, vectors, token_names(encoder))
+            query_vectors = scaled(query_vectors, sqrt_idf(vectors))
+        return Sparse(query_vectors, vectors, token_names(encoder))
 
     def _encode(
         self, encoder: SparseEncoder, mark: str, texts: list[str], side: Side, progress: Progress
@@ -173,7 +173,7 @@ class Workshop:
         for start in range(0, len(texts), TEXTS_A_PART):
             part = texts[start : start + TEXTS_A_PART]
             name = f"sparse-{checksum_of_texts([mark, side, *part])[:32]}.safetensors"
-            vectors = self._kept(name)
+            vectors = self._cached(name)
             if vectors is None:
                 vectors = encode(encoder, part, side)
                 if self.cache is not None:
@@ -185,11 +185,11 @@ class Workshop:
     def forget_others(self) -> None:
         """Remove sparse vectors of texts or models that were others when an unfinished suite kept them."""
         for path in self.cache.glob("sparse-*.safetensors") if self.cache is not None else ():
-            if path.name not in self.asked:
+            if path.name not in self.wanted_files:
                 path.unlink()
 
-    def _kept(self, name: str) -> csr_matrix | None:
-        self.asked.add(name)
+    def _cached(self, name: str) -> csr_matrix | None:
+        self.wanted_files.add(name)
         return None if self.cache is None else cached_vectors(self.cache / name, self.old)
 
 
@@ -221,11 +221,11 @@ def _find(queries: int, scores: Callable[[int, int], NDArray[np.float32]]) -> li
 
 def best(scores: Scores, k: int) -> list[tuple[NDArray[np.int64], Scores]]:
     """For each query the k documents with the highest scores, best first, ties in document order."""
-    found = []
+    rankings = []
     for row in scores:
         order = np.argsort(-row, kind="stable")[:k]
-        found.append((order, row[order]))
-    return found
+        rankings.append((order, row[order]))
+    return rankings
 
 
 def _parts(queries: int) -> Iterator[tuple[int, int]]:

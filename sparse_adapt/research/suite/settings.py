@@ -145,9 +145,9 @@ def read_suite(path: str | Path) -> Suite:
 
 def _from_here(file: TomlFile, entry: Entry, keys: tuple[str, ...]) -> Entry:
     """The same with paths relative to the file as paths from here."""
-    given = {key: getattr(entry, key) for key in keys}
+    values = {key: getattr(entry, key) for key in keys}
     return entry.model_copy(
-        update={key: file.beside(path) for key, path in given.items() if path is not None}
+        update={key: file.beside(path) for key, path in values.items() if path is not None}
     )
 
 
@@ -169,9 +169,9 @@ def _check_place(
 
 
 def _check_row(file: TomlFile, name: str, row: SuiteRanker, rows: dict[str, SuiteRanker]) -> None:
-    given = [kind for kind in KINDS if getattr(row, kind)]
-    if len(given) != 1:
-        file.fail(f"needs one of {', '.join(KINDS)} (found: {', '.join(given) or 'none'})", ("rows",), name)
+    kinds = [kind for kind in KINDS if getattr(row, kind)]
+    if len(kinds) != 1:
+        file.fail(f"needs one of {', '.join(KINDS)} (found: {', '.join(kinds) or 'none'})", ("rows",), name)
     if row.scale != "none" and row.model is None:
         file.fail("scale is for a model", ("rows", name), "scale")
     for member in row.sum or ():

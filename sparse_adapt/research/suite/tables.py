@@ -122,14 +122,14 @@ def recovery_table(outcome: MeasuredSuite) -> Table:
         Column("high", "to", "share"),
     )
     rows: list[Row] = []
-    for (row, collection), found in outcome.recoveries.items():
+    for (row, collection), recovery in outcome.recoveries.items():
         numbers = {
-            "queries": found.queries,
-            "floor": found.floor,
-            "reached": found.adapted,
-            "ceiling": found.ceiling,
+            "queries": recovery.queries,
+            "floor": recovery.floor,
+            "reached": recovery.adapted,
+            "ceiling": recovery.ceiling,
         }
-        rows.append({"collection": collection, "row": row, **numbers, **found.share()})
+        rows.append({"collection": collection, "row": row, **numbers, **recovery.share()})
     note = "queries that carried a coined word; floor and ceiling: the baseline, on coined and original documents"
     return Table("Coined terms", columns, rows, note)
 
@@ -192,10 +192,13 @@ def averages_table(outcome: MeasuredSuite) -> Table:
 
 def clusters_table(outcome: MeasuredSuite) -> Table:
     """The V-measure of each row on every file of groups, and the mean of several."""
-    names, found = tuple(outcome.suite.groups), {(each.row, each.groups): each for each in outcome.clusters}
+    names, clusters = (
+        tuple(outcome.suite.groups),
+        {(each.row, each.groups): each for each in outcome.clusters},
+    )
     rows: list[Row] = []
     for row in dict.fromkeys(each.row for each in outcome.clusters):
-        values = {f"groups {name}": found[row, name].v_measure for name in names}
+        values = {f"groups {name}": clusters[row, name].v_measure for name in names}
         rows.append({"row": row, **values, "average": float(np.mean(list(values.values())))})
     columns = [
         Column("row", "", "text"),
@@ -286,9 +289,9 @@ def plot_suite(outcome: MeasuredSuite, path: Path) -> None:
     rows: list[Row] = []
     for name, place in suite.collections.items():
         for row in suite.rows:
-            found = interval(outcome.at(row, name).measured.values[suite.top.measure])
+            mean = interval(outcome.at(row, name).measured.values[suite.top.measure])
             group = f"{name} (control)" if place.control else name
-            rows.append({"group": group, "name": row, **asdict(found)})
+            rows.append({"group": group, "name": row, **asdict(mean)})
     write_bytes(path, png_file(intervals("", rows, description="", unit=suite.top.measure)))
 
 
