@@ -73,7 +73,7 @@ def queries(
     settings = QuerySettings(count=count, held=held, seed=seed, title_with=tuple(title_with))
     from sparse_adapt.pipeline.preparing import prepare_collection
     from sparse_adapt.synthetic.server import Server, journal_beside
-    from sparse_adapt.synthetic.written import QueryWriter
+    from sparse_adapt.synthetic.written_queries import QueryWriter
 
     with progress_bars(progress) as bars, output_folder(place) as work:
         documents = list(bars.counted(read_documents(corpus), "documents"))

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
     from sparse_adapt.collection.arguments import Corpus
-    from sparse_adapt.synthetic.written import Tally, WrittenDefinition
+    from sparse_adapt.synthetic.answers import Tally
+    from sparse_adapt.synthetic.written_definitions import WrittenDefinition
     from sparse_adapt.terms.mining import Term
 
 GAIN, WORDPIECE = "gain", "wordpiece"
@@ -256,7 +257,7 @@ def _define(
     """Have a model define terms, and write what it says to a place, all or nothing."""
     from sparse_adapt.files.folders import way_to_file
     from sparse_adapt.synthetic.server import Server, journal_beside
-    from sparse_adapt.synthetic.written import define, write_definitions
+    from sparse_adapt.synthetic.written_definitions import define, write_definitions
     from sparse_adapt.terms.words import VisibleText
 
     server, reads = Server(llm, bars.say, bars.count), [corpus.place or corpus.table or None]

@@ -63,7 +63,7 @@ from sparse_adapt.stages.runner import Outcome
 from sparse_adapt.stages.table import find_stage, row_of
 from sparse_adapt.synthetic.queries import HELD, TRAIN
 from sparse_adapt.synthetic.server import Server, journal_beside
-from sparse_adapt.synthetic.written import QueryWriter
+from sparse_adapt.synthetic.written_queries import QueryWriter
 from sparse_adapt.teachers.teacher import make_teacher
 from sparse_adapt.terms.mining import Term, read_terms
 from sparse_adapt.terms.uses import ENTRIES_FILE, Use, read_uses

@@ -28,7 +28,7 @@ from sparse_adapt.synthetic.queries import (
     read_synthetic_queries,
     write_collection,
 )
-from sparse_adapt.synthetic.written import QueryWriter
+from sparse_adapt.synthetic.written_queries import QueryWriter
 from sparse_adapt.teachers.candidates import gather
 from sparse_adapt.teachers.settings import CandidateSettings
 from sparse_adapt.teachers.teacher import Teacher
