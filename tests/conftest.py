@@ -315,6 +315,17 @@ def exported(written: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def extended(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path, zorvex_collection: Path) -> Path:
+    """The tiny model with a token for "zorvex". Read only."""
+    from sparse_adapt.files.place import Place
+    from sparse_adapt.stages.runner import carry_out_stage
+
+    folder = tmp_path_factory.mktemp("extended") / "model"
+    carry_out_stage("extend", str(tiny_model), {"terms": zorvex_collection / "terms.json"}, Place(folder))
+    return folder
+
+
+@pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path, zorvex_collection: Path) -> Path:
     """A whole run of four stages of four steps, from the tiny model. Read only: copy it before changing a file."""
     from sparse_adapt.files.place import Place

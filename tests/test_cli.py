@@ -10,17 +10,6 @@ import pytest
 from sparse_adapt.collection.readers import read_queries, read_run
 
 
-@pytest.fixture(scope="module")
-def extended(tmp_path_factory, tiny_model, zorvex_collection):
-    """The tiny model with a token for "zorvex"."""
-    from sparse_adapt.files.place import Place
-    from sparse_adapt.stages.runner import carry_out_stage
-
-    folder = tmp_path_factory.mktemp("extended") / "model"
-    carry_out_stage("extend", str(tiny_model), {"terms": zorvex_collection / "terms.json"}, Place(folder))
-    return folder
-
-
 def everything_under(folder: Path) -> dict[str, bytes | None]:
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None

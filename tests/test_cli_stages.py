@@ -15,17 +15,6 @@ from sparse_adapt.stages.stage import Stage
 from sparse_adapt.training.settings import Training
 
 
-@pytest.fixture(scope="module")
-def extended(tmp_path_factory, tiny_model, zorvex_collection):
-    """The tiny model with a token for "zorvex"."""
-    from sparse_adapt.files.place import Place
-    from sparse_adapt.stages.runner import carry_out_stage
-
-    folder = tmp_path_factory.mktemp("extended") / "model"
-    carry_out_stage("extend", str(tiny_model), {"terms": zorvex_collection / "terms.json"}, Place(folder))
-    return folder
-
-
 def shown(sparse_adapt, monkeypatch, command: str) -> str:
     monkeypatch.setenv("COLUMNS", "300")
     return " ".join(sparse_adapt(command, "--help").out.split())
