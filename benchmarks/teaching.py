@@ -66,6 +66,11 @@ class Row(NamedTuple):
     words: Words = "wordpiece"
 
 
+def alpha(weight: float, **differs: str) -> tuple[StageRun]:
+    """The stage `joint` with another weight of the masked words, alpha in the paper."""
+    return (StageRun("joint", {"weights": {"mlm": weight}, **differs}),)
+
+
 PRESERVE, JOINT, CONTRAST = StageRun("preserve"), StageRun("joint"), StageRun("contrast")
 HOLDING: Overrides = {"weights": {"anchor": 20.0}, "token_scales": "learnt"}
 ANCHORED: Overrides = {**HOLDING, "weights": {"anchor": 100.0}}
@@ -77,9 +82,14 @@ ROWS = (
     Row("joint, contrast", (JOINT, CONTRAST)),
     Row("contrast", (CONTRAST,)),
     Row("contrast, joint", (CONTRAST, JOINT)),
-    Row("joint, alpha .1", (StageRun("joint", {"weights": {"mlm": 0.1}}),)),
-    Row("joint, alpha .5", (StageRun("joint", {"weights": {"mlm": 0.5}}),)),
+    Row("joint, alpha .1", alpha(0.1)),
+    Row("joint, alpha .2", alpha(0.2)),
+    Row("joint, alpha .4", alpha(0.4)),
+    Row("joint, alpha .5", alpha(0.5)),
     Row("joint, all tokens masked", (StageRun("joint", {"masked": "all"}),)),
+    Row("joint, all tokens masked, alpha .1", alpha(0.1, masked="all")),
+    Row("joint, all tokens masked, alpha .005", alpha(0.005, masked="all")),
+    Row("joint, all tokens masked, alpha .001", alpha(0.001, masked="all")),
     Row("joint, mask rate .3", (StageRun("joint", {"mask_rate": 0.3}),)),
     Row("joint, contrast with mined negatives", (JOINT, StageRun("contrast", MINED))),
     Row("preserve", (PRESERVE,)),
