@@ -60,7 +60,7 @@ def test_saved_and_loaded_it_gives_the_same_vectors(family, tied, folders):
     encoder = SparseEncoder.load(place / "extended")
     expected = torch.load(place / "weights.pt")
     assert torch.equal(weights(encoder), expected)
-    assert 0.05 < (expected > 0).float().mean() < 0.9  # the comparison is about something
+    assert 0.05 < (expected > 0).float().mean() < 1.0  # the comparison is about something
     assert [token.term for token in encoder.new_tokens] == [
         token.term for token in sorted(encoder.new_tokens, key=lambda token: token.token_id)
     ]
