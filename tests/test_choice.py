@@ -9,12 +9,13 @@ import torch
 from torch.testing import assert_close
 
 from sparse_adapt.collection.examples import Candidates
+from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.retrieve.evaluate import ModelResult
-from sparse_adapt.selection import models
-from sparse_adapt.selection.comparison import TaughtDefinitions, keep_or_refuse
+from sparse_adapt.selection import comparison, models
+from sparse_adapt.selection.comparison import TaughtDefinitions, keep_or_refuse, weigh
 from sparse_adapt.selection.models import (
     RANKING,
     Choice,
@@ -27,6 +28,7 @@ from sparse_adapt.selection.models import (
     keep,
     try_models,
 )
+from sparse_adapt.selection.rule import BESIDE_RANKING
 from sparse_adapt.terms.mining import Term
 
 QUERIES = 16
@@ -135,6 +137,28 @@ def test_ranking_alone_is_kept_where_words_cost_every_other_query(
     assert told["evidence"][0]["model"] == pytest.approx(0.5), "of the one that is kept"
     assert not kept.new_tokens
     assert_close(kept.output_bias, ranked.output_bias)
+
+
+@pytest.mark.parametrize(
+    ("others", "evidence"),
+    [("who signs", (QUERIES // 2, 0.3, 0.5)), ("the zorvex", (QUERIES, 0.3, 0.3))],
+    ids=["some", "all say it"],
+)
+def test_queries_that_say_a_taught_term_count_for_neither(monkeypatch, tiny_model, others, evidence):
+    monkeypatch.setattr(comparison, "of_meaning", lambda *_: ([], {}))
+    base, words = (SparseEncoder.load(tiny_model) for _ in range(2))
+    extend(words, [Term("zorvex", "jargon")])
+    queries = (Query("a", "a zorvex log"), Query("b", others)) * (QUERIES // 2)
+    before, after, ranked = (
+        ModelResult(queries, {"ndcg@10": np.tile(values, QUERIES // 2), "nonzero_document": np.ones(3)})
+        for values in ([0.3, 0.3], [0.1, 0.5], [0.3, 0.4])
+    )
+    documents = [Document(f"d{n}", f"Zorvex number {n} and a server of the team.") for n in range(8)]
+    definitions = TaughtDefinitions([Definition("zorvex", "a log of the server")], "a labeller")
+    rows = weigh((base, words), (before, after), documents, definitions, 0, ranked).rows
+    together, beside = rows[0], next(row for row in rows if row.kind == BESIDE_RANKING)
+    assert (together.queries, together.base, together.model) == pytest.approx(evidence)
+    assert beside.queries == evidence[0] and beside.model == pytest.approx(evidence[2])
 
 
 ASKED = tried("base", "", None, 0.3, general=0.7)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.glossary import Definition
@@ -89,17 +90,31 @@ def weigh(
     """The evidence for the second of two models, beside the first, the base model.
 
     `results`: on the synthetic queries that were set aside, `ranked` those of a model that learnt to rank and no words.
-    `taught`: what the second was taught; without a semantic labeller nobody tells whether other words mean the same.
+    `definitions`: what the second was taught; without a semantic labeller nobody tells whether other words mean the
+    same. Queries that say a term so taught count for neither, because the teacher doesn't know what it means.
     """
+    asks = definitions.definitions and definitions.labeller != "none"
+    if asks:
+        says = np.asarray(
+            models[1].new_tokens_in([query.text for query in results[0].queries]).any(axis=1), np.bool_
+        )
+        chosen = says if says.all() else ~says
+        results = (_among(results[0], chosen), _among(results[1], chosen))
+        ranked = None if ranked is None else _among(ranked, chosen)
     base, model = results
     both = encoded(*models, evenly(documents, DOCUMENTS))
     rows = [*by_kind(SYNTHETIC, model, base), *of_known_items(both)]
     if ranked is not None:
         rows.append(by_error(BESIDE_RANKING, *(each.values[SYNTHETIC.measure] for each in (model, ranked))))
-    asks = definitions.definitions and definitions.labeller != "none"
     of_definitions, meaning = of_meaning(both, definitions, seed) if asks else ([], {})
     rows += of_definitions
     return WeighedEvidence(rows, meaning, decide(rows).refused)
+
+
+def _among(result: ModelResult, chosen: NDArray[np.bool_]) -> ModelResult:
+    """What a model reaches on some of its queries (Q), by the measure that counts."""
+    queries = tuple(query for query, is_chosen in zip(result.queries, chosen, strict=True) if is_chosen)
+    return ModelResult(queries, {SYNTHETIC.measure: result.values[SYNTHETIC.measure][chosen]})
 
 
 def keep_or_refuse(

@@ -4,7 +4,8 @@ The queries that decide have to show a gain beyond chance: definitions in other 
 synthetic queries say nothing of meaning; elsewhere all queries together. None of their kinds may fall beyond chance,
 nor may known items: synthetic queries share words with the documents that they were made from, each kind in its own
 way. Where definitions decide, synthetic queries together may not fall beyond chance, neither beside the base model nor
-beside one that learnt to rank and no words: what words bring is no use where it costs every other query.
+beside one that learnt to rank and no words: what words bring is no use where it costs every other query. Queries that
+say a word so taught are left out of them, since the teacher that scores them doesn't know what it means.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
