@@ -132,7 +132,7 @@ def makers_of(
 def _on_the_way(
     name: str, interpolations: Sequence[float], make: Callable[[float], SparseEncoder]
 ) -> Iterator[Maker]:
-    """A model for each share of the way back (`interpolations`), the one that goes none of it last."""
+    """A model for each interpolation weight, the one that is learnt as it is last."""
     for back in (*interpolations, 0.0):
         yield Maker(f"{name} at {1 - back:.0%}" if back else name, back, partial(make, back))
 

@@ -1,7 +1,7 @@
 """Which model of a run to keep: measured on queries that were set aside, never on anybody's judgements.
 
-There are the base model, the model before distillation, the distilled one and those between the two, where
-half of the way back guards against forgetting; each as it is, and with every token weighed by how much it
+There are the base model, the model before distillation, the distilled one and those between the two, where an
+interpolation weight of .5 guards against forgetting; each as it is, and with every token weighed by how much it
 tells (`token_scales.json`): by the token scales that distillation taught or by powers of them, elsewhere by the
 documents' idf. Among the distilled ones that can't be told from the best by more than a standard error, the
 one nearest to where it came from is kept: what a corpus says of how much a word tells is wrong for other
