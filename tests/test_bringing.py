@@ -104,9 +104,9 @@ def test_contradictions_teach_the_model_that_distils_and_its_record_stays(monkey
         (before / name).write_text("of preserve")
     asked = []
 
-    def write(asking, file, *, resume):
+    def write(asking, place):
         asked.append((asking.corpus, asking.generator, asking.sentences, asking.seed))
-        file.write_text("triplets")
+        place.folder.write_text("triplets")
 
     def carry_out(name, model, named, place, settings):
         found = (model, named["triplets"].read_text(), settings.seed, name)

@@ -26,12 +26,12 @@ class Rounding:
     def __init__(self, run, decimals=6):
         self.run, self.decimals = run, decimals
 
-    def stored(self, documents):
+    def document_weights(self, documents):
         kept = documents.vectors.copy()
         kept.data = np.round(kept.data, self.decimals)
         return kept
 
-    def asked(self, queries):
+    def query_weights(self, queries):
         return queries.vectors
 
     def search_all(self, queries, k):

@@ -43,26 +43,26 @@ def test_a_resumed_stage_goes_on_in_its_middle():
     assert (task.completed, task.total) == (11, 20)
 
 
-def test_a_stage_without_steps_leaves_no_bar(said):
+def test_a_stage_without_steps_leaves_no_bar(messages):
     bars = Bars()
     bars.begin("extend")
     bars.begin("warmup")(1, 2, {})
     bars.end("extend", Outcome(Path("run/1-extend"), "2 new tokens", {}))
     bars.end("warmup", Outcome(Path("run/2-warmup"), "2 steps", {}))
     assert [task.description for task in bars.bars.tasks] == ["warmup"]
-    assert said == ["1-extend: 2 new tokens", "2-warmup: 2 steps"]
+    assert messages == ["1-extend: 2 new tokens", "2-warmup: 2 steps"]
 
 
 @pytest.mark.parametrize(("each", "told"), [(1.0, ["warmup: about 3 minutes to go"]), (0.25, [])])
-def test_what_takes_minutes_says_so_once(clock, said, each, told):
+def test_what_takes_minutes_says_so_once(clock, messages, each, told):
     step = Bars().begin("warmup")
     for number in range(1, 61):
         step(number, 200, {})
         clock[0] += each
-    assert said == told
+    assert messages == told
 
 
-def test_things_are_counted_as_they_come(clock, said):
+def test_things_are_counted_as_they_come(clock, messages):
     bars = Bars()
     assert list(bars.counted("abc", "letters")) == ["a", "b", "c"]
     (task,) = bars.bars.tasks
@@ -71,7 +71,7 @@ def test_things_are_counted_as_they_come(clock, said):
     for _ in range(10):
         more(10)
         clock[0] += 10.0
-    assert said == ["pages: about 16 minutes to go"]
+    assert messages == ["pages: about 16 minutes to go"]
 
 
 # -- by the pace of this run ------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def remaining(bars: Bars) -> float | None:
     return work.remaining()
 
 
-def test_work_deep_within_a_command_has_a_bar_until_it_is_done(clock, said):
+def test_work_deep_within_a_command_has_a_bar_until_it_is_done(clock, messages):
     progress.passing("texts", 4)(4)  # nobody hears without a command
     with Bars() as bars:
         bars.begin("dictionary")
@@ -97,7 +97,7 @@ def test_work_deep_within_a_command_has_a_bar_until_it_is_done(clock, said):
     assert [task.description for task in bars.bars.tasks] == ["dictionary"]
 
 
-def test_a_resumed_stage_takes_as_long_as_its_own_steps_say(clock, said):
+def test_a_resumed_stage_takes_as_long_as_its_own_steps_say(clock, messages):
     """900 of 1,000 steps were done before, and one takes 10 s: with them counted, it would take no time at all."""
     bars = Bars()
     step = bars.begin("distill")
@@ -107,10 +107,10 @@ def test_a_resumed_stage_takes_as_long_as_its_own_steps_say(clock, said):
         clock[0] += 10.0
     step(904, 1000, {})
     assert remaining(bars) == pytest.approx(960.0)
-    assert said == ["distill: about 16 minutes to go"]
+    assert messages == ["distill: about 16 minutes to go"]
 
 
-def test_documents_that_were_encoded_before_do_not_count_towards_the_pace(clock, said):
+def test_documents_that_were_encoded_before_do_not_count_towards_the_pace(clock, messages):
     bars = Bars()
     more = bars.count("documents", 100_000)
     for _ in range(9):
@@ -124,7 +124,7 @@ def test_documents_that_were_encoded_before_do_not_count_towards_the_pace(clock,
     assert bars.line() == "documents: 90,110 of 100,000 (90%), 12 s so far, about 16 min to go"
 
 
-def test_time_that_remains_passes_while_nothing_is_heard(clock, said):
+def test_time_that_remains_passes_while_nothing_is_heard(clock, messages):
     bars = Bars()
     more = bars.count("shards", 10)
     more(1)
@@ -140,7 +140,7 @@ def test_time_that_remains_passes_while_nothing_is_heard(clock, said):
 # -- where nobody sees bars -------------------------------------------------------------------------
 
 
-def test_a_line_says_what_is_done_how_far_and_how_long_still(clock, said):
+def test_a_line_says_what_is_done_how_far_and_how_long_still(clock, messages):
     bars = Bars()
     clock[0] += 130.0
     assert bars.line() == "working, 2 min so far"
@@ -157,21 +157,21 @@ def test_a_line_says_what_is_done_how_far_and_how_long_still(clock, said):
     assert bars.line() == "documents: 3, 0 s so far"
 
 
-def test_a_line_is_said_every_so_often_and_no_more_at_the_end(said, monkeypatch):
+def test_a_line_is_said_every_so_often_and_no_more_at_the_end(messages, monkeypatch):
     monkeypatch.setattr(progress, "A_MINUTE", 0.02)
     with Bars() as bars:
         bars.count("documents", 5)(2)
         time.sleep(0.2)
-        heard = len(said)
+        heard = len(messages)
     assert heard >= 3
-    assert set(said) == {"documents: 2 of 5 (40%), 0 s so far"}
+    assert set(messages) == {"documents: 2 of 5 (40%), 0 s so far"}
     time.sleep(0.1)
-    assert len(said) <= heard + 1
+    assert len(messages) <= heard + 1
 
 
-def test_nobody_hears_lines_of_a_call_that_is_not_shown(said, monkeypatch):
+def test_nobody_hears_lines_of_a_call_that_is_not_shown(messages, monkeypatch):
     monkeypatch.setattr(progress, "A_MINUTE", 0.02)
     with Bars(shown=False) as bars:
         bars.count("documents", 5)(2)
         time.sleep(0.1)
-    assert said == []
+    assert messages == []
