@@ -1,0 +1,295 @@
+"""What `adapt` promises, what it gains and what it loses: `python -m benchmarks.promises --data DIR RUN ...`.
+
+RUN is the folder of `sparse-adapt adapt DIR/COLLECTION/corpus.jsonl --seed SEED --out COLLECTION-SEED`; DIR holds the
+collections, MS MARCO's pool and `questions`. Each model that the run could have kept is measured beside the base model
+on the queries that the run set aside, by kind, on keywords, on the collection's test queries and on MS MARCO's; the run
+itself says what it reaches on the package's questions. Keywords are drawn from the documents set aside as people's
+questions draw words from the passages that answer them, which a logistic regression learns from DIR/questions. Prints
+how well words are told (area under the curve, each kind of question left out in turn), gain against loss, and the rank
+correlation of the promised gain with the real one. Dimensions: W words of a passage.
+"""
+
+import argparse
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+from scipy.stats import spearmanr
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+from benchmarks.tables import CONTROL, MEASURE, Results, line
+from sparse_adapt.collection.examples import read_candidates
+from sparse_adapt.collection.readers import Document, read_documents, read_judgements, read_queries
+from sparse_adapt.model.idf import fourth_root
+from sparse_adapt.model.reading import Reading
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.choice import CHOICE_FILE, makers_of
+from sparse_adapt.pipeline.plan import BASE_MODEL, Plan
+from sparse_adapt.pipeline.preparing import prepare_candidates
+from sparse_adapt.retrieve.evaluate import Collection, ModelResult, read_collection
+from sparse_adapt.selection.models import POWERS, ModelVectors, held_out_collection
+from sparse_adapt.synthetic.queries import (
+    HELD,
+    WORD,
+    Collected,
+    SyntheticQuery,
+    read_synthetic_queries,
+    write_collection,
+)
+from sparse_adapt.teachers.settings import CandidateSettings
+from sparse_adapt.teachers.teacher import make_teacher
+
+KINDS = ("forum", "wiki", "search", "selqa")  # of questions whose licence is stated
+PAIRS = 1_340  # questions of a kind, with their passages
+FREQUENT = 0.1  # share of passages from which a word joins words
+FEWEST = 5  # words of a passage that a question could say
+LENGTHS = {2: 0.34, 3: 0.34, 4: 0.21, 5: 0.11}  # words that a question shares with its passage, and how often
+INTERPOLATIONS = (0.5,)
+KEYWORDS, REAL, MSMARCO, PACKAGE, ALL = "keywords", "real", "msmarco", "package", "all"
+
+Fitted = tuple[
+    NDArray[np.float64], NDArray[np.bool_]
+]  # features (W, 4) and which words the question says (W)
+
+
+class Telling(NamedTuple):
+    """What the words of a passage are drawn by: odds by the count of a word, its idf and its place."""
+
+    weights: NDArray[
+        np.float64
+    ]  # of the logarithm of the count, of the idf, of its square, of the place from 0 to 1
+
+    def draw(self, words: "PassageWords", random: Generator) -> str:
+        """Keywords in the passage's order."""
+        odds = np.exp(words.features @ self.weights)
+        count = int(random.choice(list(LENGTHS), p=list(LENGTHS.values())))
+        rows = random.choice(len(odds), count, replace=False, p=odds / odds.sum())
+        return " ".join(words.words[row] for row in sorted(rows))
+
+
+class PassageWords(NamedTuple):
+    """The different words of a passage that aren't frequent, in its order, and their features (W, 4)."""
+
+    words: list[str]
+    features: NDArray[np.float64]
+
+
+class WordCounts:
+    """In how many passages each word stands."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = len(texts)
+        self.holding = Counter(word for text in texts for word in set(words_of(text)))
+
+    def words(self, text: str) -> PassageWords:
+        """The words that a question about a passage could say."""
+        said = words_of(text)
+        counts, most = Counter(said), max(2, FREQUENT * self.texts)
+        fit = [word for word in counts if self.holding[word] < most and not word[0].isdigit()]
+        idf = [math.log((self.texts + 1) / (self.holding[word] + 1)) for word in fit]
+        rows = [
+            (math.log(counts[word]), rarity, rarity**2, said.index(word) / len(said))
+            for word, rarity in zip(fit, idf, strict=True)
+        ]
+        return PassageWords(fit, np.array(rows).reshape(-1, 4))
+
+
+def words_of(text: str) -> list[str]:
+    """Words without capitals."""
+    return [word.casefold() for word in WORD.findall(text)]
+
+
+def main() -> None:
+    """Learn which words people ask for, measure the runs that aren't yet measured, print three tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("runs", type=Path, nargs="*", metavar="RUN")
+    given = parser.parse_args()
+    telling, text = learn(given.data / "questions")
+    results = Results("promises")
+    for run in given.runs:
+        collection, seed = run.name.rsplit("-", 1)
+        if not results.holds({"collection": collection, "seed": int(seed)}):
+            for entry in measure(run, given.data, collection, int(seed), telling):
+                results.add({"collection": collection, "seed": int(seed), **entry})
+    results.conclude("\n\n".join([text, trade_off(results.rows), correlations(results.rows)]) + "\n")
+
+
+# -- which words people ask for -------------------------------------------------------------------
+
+
+def learn(folder: Path) -> tuple[Telling, str]:
+    """The weights of all kinds together; and how well those of the other kinds tell the words of each."""
+    fitted = {kind: list(examples(folder, kind)) for kind in KINDS}
+    lines = [line(["questions", "area under the curve", "by count alone", "by idf alone"])]
+    lines.append(line(["---", *["---:"] * 3]))
+    for kind in KINDS:
+        others = fit([each for other in KINDS if other != kind for each in fitted[other]])
+        areas = [area(fitted[kind], each) for each in (others, np.eye(4)[0], np.eye(4)[1])]
+        lines.append(line([kind, *(f"{each:.3f}" for each in areas)]))
+    weights = fit([each for kind in KINDS for each in fitted[kind]])
+    shown = ", ".join(f"{each:.2f}" for each in weights)
+    return Telling(weights), "\n".join([*lines, "", f"Weights of count, idf, its square, place: {shown}"])
+
+
+def examples(folder: Path, kind: str) -> Iterator[Fitted]:
+    """Passages of a kind with their questions: features of the words, and which of them the question says."""
+    texts = {
+        each.document_id: each.full_text
+        for each in read_documents(folder)
+        if each.document_id.startswith(kind)
+    }
+    counts = WordCounts(list(texts.values()))
+    asked = {query.query_id: query.text for query in read_queries(folder / "queries.jsonl")}
+    judged = [(query_id, next(iter(names))) for query_id, names in read_judgements(folder, "train").items()]
+    pairs = [(query_id, name) for query_id, name in judged if name in texts]
+    for row in np.random.default_rng(0).permutation(len(pairs))[:PAIRS]:
+        query_id, name = pairs[row]
+        words = counts.words(texts[name])
+        if len(words.words) >= FEWEST:
+            question = set(words_of(asked[query_id]))
+            yield words.features, np.array([word in question for word in words.words])
+
+
+def fit(rows: Sequence[Fitted]) -> NDArray[np.float64]:
+    """Weights (4) of a logistic regression of what questions say on the features of words."""
+    features, said = (np.concatenate(each) for each in zip(*rows, strict=True))
+    scale = features.std(axis=0)
+    found = LogisticRegression(max_iter=1_000, C=100).fit(features / scale, said)
+    return np.asarray(found.coef_[0] / scale)
+
+
+def area(rows: Sequence[Fitted], weights: NDArray[np.float64]) -> float:
+    """Mean area under the curve within a passage."""
+    return fmean(
+        roc_auc_score(said, features @ weights) for features, said in rows if 0 < said.sum() < len(said)
+    )
+
+
+# -- what a run's models reach --------------------------------------------------------------------
+
+
+def measure(run: Path, data: Path, collection: str, seed: int, telling: Telling) -> Iterator[dict[str, Any]]:
+    """Every model of a run with its gain on each kind of queries."""
+    real, msmarco = read_collection(data / collection), read_collection(data / CONTROL)
+    plan = Plan(
+        model=BASE_MODEL,
+        corpus=str(run / "collection"),
+        stages=("rank",),
+        preset="default",
+        files={},
+        settings={},
+    )
+    general = {row["name"]: row["general"] for row in json.loads((run / CHOICE_FILE).read_text())["tried"]}
+    held, keywords = of_run(run), keywords_of(run, real.documents, telling, seed)
+    base: dict[str, float] = {}
+    for maker in makers_of(plan, run, INTERPOLATIONS, Reading()):
+        encoder = maker.make()
+        own, encoder.token_scales = encoder.token_scales, None
+        sides = [ModelVectors(encoder, *pair) for pair in ((held, keywords), (real, msmarco))]
+        if own is None:
+            ways: dict[str, Any] = {"": None, "idf": [fourth_root(side.documents) for side in sides]}
+        else:
+            powers = {name: np.asarray(own**power, np.float32) for name, power in POWERS.items()}
+            ways = {"": None, **{name: [scales] * 2 for name, scales in powers.items()}}
+        for name, scales in ways.items():
+            results = [
+                result
+                for place, side in enumerate(sides)
+                for result in side.answers(None if scales is None else scales[place])
+            ]
+            label = f"{maker.name} with {name}" if name else maker.name
+            reached = figures(*results) | {PACKAGE: general[label]}
+            base = base or reached
+            yield {"model": label, **{kind: reached[kind] - base[kind] for kind in reached}}
+
+
+def figures(
+    held: ModelResult, keywords: ModelResult, real: ModelResult, msmarco: ModelResult
+) -> dict[str, float]:
+    """nDCG@10 by kind of query."""
+    kinds = np.array([query.kind for query in held.queries])
+    reached = {ALL: held.values[MEASURE]}
+    reached |= {str(kind): held.values[MEASURE][kinds == kind] for kind in sorted(set(kinds))}
+    reached |= {
+        KEYWORDS: keywords.values[MEASURE],
+        REAL: real.values[MEASURE],
+        MSMARCO: msmarco.values[MEASURE],
+    }
+    return {kind: float(values.mean()) for kind, values in reached.items()}
+
+
+def of_run(run: Path) -> Collection:
+    """The queries that the run set aside."""
+    documents = {each.document_id: each for each in read_documents(run / "collection")}
+    kinds = {query.query_id: query.kind for query in read_synthetic_queries(run / "collection")}
+    entries = list(read_candidates(run / "held.jsonl", document_ids=documents))
+    return held_out_collection(documents, entries, kinds)
+
+
+def keywords_of(run: Path, documents: Sequence[Document], telling: Telling, seed: int) -> Collection:
+    """Keywords of the documents that the run set aside, with what the teacher finds for them."""
+    named = {each.document_id: each for each in documents}
+    counts, random = WordCounts([each.full_text for each in documents]), np.random.default_rng(seed)
+    aside = [query for query in read_synthetic_queries(run / "collection") if query.split == HELD]
+    queries: list[SyntheticQuery] = []
+    for name in dict.fromkeys(query.document_id for query in aside):
+        words = counts.words(named[name].full_text)
+        if len(words.words) >= max(LENGTHS):
+            text = telling.draw(words, random)
+            queries.append(SyntheticQuery(f"{HELD}-{len(queries)}", text, KEYWORDS, name, HELD))
+    folder = run.with_name(f"{run.name}-keywords")
+    write_collection(folder, Collected(list(documents), queries))
+    teacher = make_teacher(SparseEncoder.load(BASE_MODEL), documents)
+    prepare_candidates(folder, teacher, CandidateSettings(), HELD, folder / "held.jsonl")
+    return held_out_collection(named, list(read_candidates(folder / "held.jsonl", document_ids=named)))
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+
+def trade_off(rows: Sequence[dict[str, Any]]) -> str:
+    """Each model's mean gains in points, over collections and seeds."""
+    kinds = (ALL, KEYWORDS, REAL, PACKAGE, MSMARCO)
+    lines = [line(["model", *kinds]), line(["---", *["---:"] * len(kinds)])]
+    for model in dict.fromkeys(row["model"] for row in rows):
+        of = [row for row in rows if row["model"] == model]
+        lines.append(line([model, *(f"{100 * fmean(row[kind] for row in of):+.1f}" for kind in kinds)]))
+    return "\n".join(lines)
+
+
+def correlations(rows: Sequence[dict[str, Any]]) -> str:
+    """Spearman's correlation of each kind's gain with the real one, within each collection and over all models."""
+    kinds = (ALL, "title", "sentence", "phrase", KEYWORDS)
+    collections = list(dict.fromkeys(row["collection"] for row in rows))
+    lines = [line(["promised by", *collections, "together", "mean gain promised"])]
+    lines.append(line(["---", *["---:"] * (len(collections) + 2)]))
+    learnt = [row for row in rows if row["model"] != "base"]
+    for kind in kinds:
+        parts = [[row for row in learnt if row["collection"] == each] for each in collections]
+        cells = [correlation(part, kind) for part in (*parts, learnt)]
+        promised = [row[kind] for row in learnt if kind in row]
+        lines.append(line([kind, *cells, f"{100 * fmean(promised):+.1f}"]))
+    return "\n".join([*lines, "", f"Mean real gain: {100 * fmean(row[REAL] for row in learnt):+.1f}"])
+
+
+def correlation(rows: Sequence[dict[str, Any]], kind: str) -> str:
+    """Spearman's correlation of a kind's gain with the real one; a dash where there are no such queries."""
+    of = [row for row in rows if kind in row]
+    if len(of) < len(rows):
+        return "-"
+    return f"{spearmanr([row[kind] for row in of], [row[REAL] for row in of]).statistic:.2f}"
+
+
+if __name__ == "__main__":
+    main()
