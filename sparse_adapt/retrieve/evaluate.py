@@ -99,8 +99,13 @@ class ModelResult:
         """The values of one kind's queries; documents have no kind, so their size is left out then."""
         if kind is None:
             return self.values
-        chosen = np.array([query.kind == kind for query in self.queries])
-        return {name: values[chosen] for name, values in self.values.items() if name != "nonzero_document"}
+        return self.among(np.array([query.kind == kind for query in self.queries])).values
+
+    def among(self, chosen: NDArray[np.bool_]) -> "ModelResult":
+        """The same of some queries (queries,), without the size of documents and without rankings."""
+        queries = tuple(query for query, is_chosen in zip(self.queries, chosen, strict=True) if is_chosen)
+        values = {name: values[chosen] for name, values in self.values.items() if name != "nonzero_document"}
+        return ModelResult(queries, values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.glossary import Definition
@@ -99,8 +98,8 @@ def weigh(
             models[1].new_tokens_in([query.text for query in results[0].queries]).any(axis=1), np.bool_
         )
         chosen = says if says.all() else ~says
-        results = (_among(results[0], chosen), _among(results[1], chosen))
-        ranked = None if ranked is None else _among(ranked, chosen)
+        results = (results[0].among(chosen), results[1].among(chosen))
+        ranked = None if ranked is None else ranked.among(chosen)
     base, model = results
     both = encoded(*models, evenly(documents, DOCUMENTS))
     rows = [*by_kind(SYNTHETIC, model, base), *of_known_items(both)]
@@ -109,12 +108,6 @@ def weigh(
     of_definitions, meaning = of_meaning(both, definitions, seed) if asks else ([], {})
     rows += of_definitions
     return WeighedEvidence(rows, meaning, decide(rows).refused)
-
-
-def _among(result: ModelResult, chosen: NDArray[np.bool_]) -> ModelResult:
-    """What a model reaches on some of its queries (Q), by the measure that counts."""
-    queries = tuple(query for query, is_chosen in zip(result.queries, chosen, strict=True) if is_chosen)
-    return ModelResult(queries, {SYNTHETIC.measure: result.values[SYNTHETIC.measure][chosen]})
 
 
 def keep_or_refuse(
