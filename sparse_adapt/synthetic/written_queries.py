@@ -1,4 +1,11 @@
-"""Two queries for each document that a model writes: one that says a term of it, and one that means it without."""
+"""Two queries for each document that a model writes: one that says a term of it, and one that means it without.
+
+| refused beside what `answers` refuses | rule |
+|---|---|
+| its term | the document says it, in at most five words |
+| too short or too long | a query of 3 to 32 words |
+| lacks or says the term | the explicit query says it, the semantic one doesn't |
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
