@@ -28,18 +28,18 @@ from sklearn.metrics import roc_auc_score
 from benchmarks.tables import CONTROL, MEASURE, Results, line
 from sparse_adapt.collection.examples import read_candidates
 from sparse_adapt.collection.readers import Document, read_documents, read_judgements, read_queries
-from sparse_adapt.model.idf import fourth_root
 from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.choice import CHOICE_FILE, makers_of
 from sparse_adapt.pipeline.plan import BASE_MODEL, Plan
 from sparse_adapt.pipeline.preparing import prepare_candidates
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, read_collection
-from sparse_adapt.selection.models import POWERS, ModelVectors, held_out_collection
+from sparse_adapt.selection.models import held_out_collection, try_models
 from sparse_adapt.synthetic.queries import (
     HELD,
     WORD,
     Collected,
+    Rarity,
     SyntheticQuery,
     read_synthetic_queries,
     write_collection,
@@ -49,7 +49,6 @@ from sparse_adapt.teachers.teacher import make_teacher
 
 KINDS = ("forum", "wiki", "search", "selqa")  # of questions whose licence is stated
 PAIRS = 1_340  # questions of a kind, with their passages
-FREQUENT = 0.1  # share of passages from which a word joins words
 FEWEST = 5  # words of a passage that a question could say
 LENGTHS = {2: 0.34, 3: 0.34, 4: 0.21, 5: 0.11}  # words that a question shares with its passage, and how often
 INTERPOLATIONS = (0.5,)
@@ -82,24 +81,16 @@ class PassageWords(NamedTuple):
     features: NDArray[np.float64]
 
 
-class WordCounts:
-    """In how many passages each word stands."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self.texts = len(texts)
-        self.holding = Counter(word for text in texts for word in set(words_of(text)))
-
-    def words(self, text: str) -> PassageWords:
-        """The words that a question about a passage could say."""
-        said = words_of(text)
-        counts, most = Counter(said), max(2, FREQUENT * self.texts)
-        fit = [word for word in counts if self.holding[word] < most and not word[0].isdigit()]
-        idf = [math.log((self.texts + 1) / (self.holding[word] + 1)) for word in fit]
-        rows = [
-            (math.log(counts[word]), rarity, rarity**2, said.index(word) / len(said))
-            for word, rarity in zip(fit, idf, strict=True)
-        ]
-        return PassageWords(fit, np.array(rows).reshape(-1, 4))
+def passage_words(text: str, rarity: Rarity) -> PassageWords:
+    """The words that a question about a passage could say."""
+    said = words_of(text)
+    counts = Counter(said)
+    fit = [word for word in counts if rarity.says_something(word)]
+    rows = [
+        (math.log(counts[word]), rarity.of(word), rarity.of(word) ** 2, said.index(word) / len(said))
+        for word in fit
+    ]
+    return PassageWords(fit, np.array(rows).reshape(-1, 4))
 
 
 def words_of(text: str) -> list[str]:
@@ -144,18 +135,14 @@ def learn(folder: Path) -> tuple[Telling, str]:
 
 def examples(folder: Path, kind: str) -> Iterator[Fitted]:
     """Passages of a kind with their questions: features of the words, and which of them the question says."""
-    texts = {
-        each.document_id: each.full_text
-        for each in read_documents(folder)
-        if each.document_id.startswith(kind)
-    }
-    counts = WordCounts(list(texts.values()))
+    documents = [each for each in read_documents(folder) if each.document_id.startswith(kind)]
+    texts, rarity = {each.document_id: each.full_text for each in documents}, Rarity(documents)
     asked = {query.query_id: query.text for query in read_queries(folder / "queries.jsonl")}
     judged = [(query_id, next(iter(names))) for query_id, names in read_judgements(folder, "train").items()]
     pairs = [(query_id, name) for query_id, name in judged if name in texts]
     for row in np.random.default_rng(0).permutation(len(pairs))[:PAIRS]:
         query_id, name = pairs[row]
-        words = counts.words(texts[name])
+        words = passage_words(texts[name], rarity)
         if len(words.words) >= FEWEST:
             question = set(words_of(asked[query_id]))
             yield words.features, np.array([word in question for word in words.words])
@@ -192,35 +179,27 @@ def measure(run: Path, data: Path, collection: str, seed: int, telling: Telling)
     )
     general = {row["name"]: row["general"] for row in json.loads((run / CHOICE_FILE).read_text())["tried"]}
     held, keywords = of_run(run), keywords_of(run, real.documents, telling, seed)
+    makers = makers_of(plan, run, INTERPOLATIONS, Reading())
+    models = zip(
+        try_models(makers, held, general=keywords).tried,
+        try_models(makers, real, general=msmarco).tried,
+        strict=True,
+    )
     base: dict[str, float] = {}
-    for maker in makers_of(plan, run, INTERPOLATIONS, Reading()):
-        encoder = maker.make()
-        own, encoder.token_scales = encoder.token_scales, None
-        sides = [ModelVectors(encoder, *pair) for pair in ((held, keywords), (real, msmarco))]
-        if own is None:
-            ways: dict[str, Any] = {"": None, "idf": [fourth_root(side.documents) for side in sides]}
-        else:
-            powers = {name: np.asarray(own**power, np.float32) for name, power in POWERS.items()}
-            ways = {"": None, **{name: [scales] * 2 for name, scales in powers.items()}}
-        for name, scales in ways.items():
-            results = [
-                result
-                for place, side in enumerate(sides)
-                for result in side.answers(None if scales is None else scales[place])
-            ]
-            label = f"{maker.name} with {name}" if name else maker.name
-            reached = figures(*results) | {PACKAGE: general[label]}
-            base = base or reached
-            yield {"model": label, **{kind: reached[kind] - base[kind] for kind in reached}}
+    for synthetic, judged in models:
+        assert synthetic.general is not None and judged.general is not None
+        reached = figures(synthetic.result, synthetic.general, judged.result, judged.general)
+        reached[PACKAGE] = general[synthetic.label]
+        base = base or reached
+        yield {"model": synthetic.label, **{kind: reached[kind] - base[kind] for kind in reached}}
 
 
 def figures(
     held: ModelResult, keywords: ModelResult, real: ModelResult, msmarco: ModelResult
 ) -> dict[str, float]:
     """nDCG@10 by kind of query."""
-    kinds = np.array([query.kind for query in held.queries])
     reached = {ALL: held.values[MEASURE]}
-    reached |= {str(kind): held.values[MEASURE][kinds == kind] for kind in sorted(set(kinds))}
+    reached |= {kind: held.select(kind)[MEASURE] for kind in sorted(held.kinds)}
     reached |= {
         KEYWORDS: keywords.values[MEASURE],
         REAL: real.values[MEASURE],
@@ -240,11 +219,11 @@ def of_run(run: Path) -> Collection:
 def keywords_of(run: Path, documents: Sequence[Document], telling: Telling, seed: int) -> Collection:
     """Keywords of the documents that the run set aside, with what the teacher finds for them."""
     named = {each.document_id: each for each in documents}
-    counts, random = WordCounts([each.full_text for each in documents]), np.random.default_rng(seed)
+    rarity, random = Rarity(documents), np.random.default_rng(seed)
     aside = [query for query in read_synthetic_queries(run / "collection") if query.split == HELD]
     queries: list[SyntheticQuery] = []
     for name in dict.fromkeys(query.document_id for query in aside):
-        words = counts.words(named[name].full_text)
+        words = passage_words(named[name].full_text, rarity)
         if len(words.words) >= max(LENGTHS):
             text = telling.draw(words, random)
             queries.append(SyntheticQuery(f"{HELD}-{len(queries)}", text, KEYWORDS, name, HELD))

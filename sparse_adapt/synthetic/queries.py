@@ -133,7 +133,7 @@ def make_queries(
             "to tell good from bad; give a larger corpus",
         )
     random = default_rng([settings.seed, 1])
-    rarity = _Rarity(documents)
+    rarity = Rarity(documents)
     order = [different[int(row)] for row in random.permutation(len(different))]
     set_aside = min(settings.held, len(order) // 4)
     queries: list[SyntheticQuery] = []
@@ -175,7 +175,7 @@ def _different(documents: Sequence[Document]) -> list[int]:
 class _Maker(NamedTuple):
     """What the making of queries goes by: how rare words are, chance, what was asked before."""
 
-    rarity: "_Rarity"
+    rarity: "Rarity"
     random: Generator
     seen: set[str]
     settings: QuerySettings
@@ -291,7 +291,7 @@ def without(document: Document, queries: Iterable[SyntheticQuery]) -> Document:
     return document if same else replace(document, text=text, title=title)
 
 
-class _Rarity:
+class Rarity:
     """How much a word tells: the logarithm of how many documents there are for each that has it."""
 
     def __init__(self, documents: Sequence[Document]) -> None:
