@@ -53,6 +53,8 @@ FEWEST = 5  # words of a passage that a question could say
 LENGTHS = {2: 0.34, 3: 0.34, 4: 0.21, 5: 0.11}  # words that a question shares with its passage, and how often
 INTERPOLATIONS = (0.5,)
 KEYWORDS, REAL, MSMARCO, PACKAGE, ALL = "keywords", "real", "msmarco", "package", "all"
+KEPT, BOUND = "kept", "bound"  # whether the run keeps the model; what it then gains at least on the package's
+IDF = "base with idf"
 
 Fitted = tuple[
     NDArray[np.float64], NDArray[np.bool_]
@@ -104,16 +106,20 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument(
+        "--keywords", action="store_true", help="keywords as well, a minute or two for each run"
+    )
     parser.add_argument("runs", type=Path, nargs="*", metavar="RUN")
     given = parser.parse_args()
-    telling, text = learn(given.data / "questions")
+    telling, text = learn(given.data / "questions") if given.keywords else (None, "")
     results = Results("promises")
     for run in given.runs:
         collection, seed = run.name.rsplit("-", 1)
         if not results.holds({"collection": collection, "seed": int(seed)}):
             for entry in measure(run, given.data, collection, int(seed), telling):
                 results.add({"collection": collection, "seed": int(seed), **entry})
-    results.conclude("\n\n".join([text, trade_off(results.rows), correlations(results.rows)]) + "\n")
+    tables = (trade_off(results.rows), of_kept(results.rows), correlations(results.rows))
+    results.conclude("\n\n".join(filter(None, (text, *tables))) + "\n")
 
 
 # -- which words people ask for -------------------------------------------------------------------
@@ -166,8 +172,10 @@ def area(rows: Sequence[Fitted], weights: NDArray[np.float64]) -> float:
 # -- what a run's models reach --------------------------------------------------------------------
 
 
-def measure(run: Path, data: Path, collection: str, seed: int, telling: Telling) -> Iterator[dict[str, Any]]:
-    """Every model of a run with its gain on each kind of queries."""
+def measure(
+    run: Path, data: Path, collection: str, seed: int, telling: Telling | None
+) -> Iterator[dict[str, Any]]:
+    """Every model of a run with its gain on each kind of queries, and which one the run keeps."""
     real, msmarco = read_collection(data / collection), read_collection(data / CONTROL)
     plan = Plan(
         model=BASE_MODEL,
@@ -177,8 +185,11 @@ def measure(run: Path, data: Path, collection: str, seed: int, telling: Telling)
         files={},
         settings={},
     )
-    general = {row["name"]: row["general"] for row in json.loads((run / CHOICE_FILE).read_text())["tried"]}
-    held, keywords = of_run(run), keywords_of(run, real.documents, telling, seed)
+    choice = json.loads((run / CHOICE_FILE).read_text())
+    general = {row["name"]: row["general"] for row in choice["tried"]}
+    kept, bound = choice["tried"][choice["kept"]]["name"], min(0.0, choice["general"][0]["low"])
+    held = of_run(run)
+    keywords = held if telling is None else keywords_of(run, real.documents, telling, seed)
     makers = makers_of(plan, run, INTERPOLATIONS, Reading())
     models = zip(
         try_models(makers, held, general=keywords).tried,
@@ -190,8 +201,12 @@ def measure(run: Path, data: Path, collection: str, seed: int, telling: Telling)
         assert synthetic.general is not None and judged.general is not None
         reached = figures(synthetic.result, synthetic.general, judged.result, judged.general)
         reached[PACKAGE] = general[synthetic.label]
+        if telling is None:
+            del reached[KEYWORDS]
         base = base or reached
-        yield {"model": synthetic.label, **{kind: reached[kind] - base[kind] for kind in reached}}
+        gains = {kind: reached[kind] - base[kind] for kind in reached}
+        is_kept = synthetic.label == kept
+        yield {"model": synthetic.label, **gains, **({KEPT: True, BOUND: bound} if is_kept else {})}
 
 
 def figures(
@@ -238,12 +253,31 @@ def keywords_of(run: Path, documents: Sequence[Document], telling: Telling, seed
 
 
 def trade_off(rows: Sequence[dict[str, Any]]) -> str:
-    """Each model's mean gains in points, over collections and seeds."""
-    kinds = (ALL, KEYWORDS, REAL, PACKAGE, MSMARCO)
+    """Each model's mean gains in points, over collections and seeds, and those of the models that are kept."""
+    kinds = (ALL, REAL, PACKAGE, MSMARCO)
     lines = [line(["model", *kinds]), line(["---", *["---:"] * len(kinds)])]
-    for model in dict.fromkeys(row["model"] for row in rows):
-        of = [row for row in rows if row["model"] == model]
-        lines.append(line([model, *(f"{100 * fmean(row[kind] for row in of):+.1f}" for kind in kinds)]))
+    models = {name: [row for row in rows if row["model"] == name] for name in (row["model"] for row in rows)}
+    for name, of in (models | {"**kept**": [row for row in rows if row.get(KEPT)]}).items():
+        lines.append(line([name, *(f"{100 * fmean(row[kind] for row in of):+.1f}" for kind in kinds)]))
+    return "\n".join(lines)
+
+
+def of_kept(rows: Sequence[dict[str, Any]]) -> str:
+    """What the kept models gain in each collection, in points, a figure for each seed."""
+    lines = [line(["kept", "real", "beyond the better of base and idf", "package", "at least", "MS MARCO"])]
+    lines.append(line(["---", *["---:"] * 5]))
+    idf = {(row["collection"], row["seed"]): max(0.0, row[REAL]) for row in rows if row["model"] == IDF}
+    for collection in dict.fromkeys(row["collection"] for row in rows):
+        of = [row for row in rows if row["collection"] == collection and row.get(KEPT)]
+        beyond = [row[REAL] - idf[collection, row["seed"]] for row in of]
+        columns = (
+            [row[REAL] for row in of],
+            beyond,
+            *([row[kind] for row in of] for kind in (PACKAGE, BOUND, MSMARCO)),
+        )
+        lines.append(
+            line([collection, *(", ".join(f"{100 * each:+.1f}" for each in column) for column in columns)])
+        )
     return "\n".join(lines)
 
 
@@ -263,9 +297,9 @@ def correlations(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def correlation(rows: Sequence[dict[str, Any]], kind: str) -> str:
-    """Spearman's correlation of a kind's gain with the real one; a dash where there are no such queries."""
+    """Spearman's correlation of a kind's gain with the real one, where there are such queries; else a dash."""
     of = [row for row in rows if kind in row]
-    if len(of) < len(rows):
+    if not of:
         return "-"
     return f"{spearmanr([row[kind] for row in of], [row[REAL] for row in of]).statistic:.2f}"
 
