@@ -66,7 +66,7 @@ def setting(
 ) -> Any:  # noqa: ANN401 - as pydantic's Field
     """A key of a table: its default, what it means, its unit, where it comes from, and its bounds.
 
-    Without a description it is explained as in the table that this one extends. `more` is told of it besides.
+    Without a description it is explained as in the table that this one extends. `more` is said of it besides.
     """
     extra = {key: text for key, text in (("unit", unit), ("source", source)) if text} | dict(more or {})
     bounds: dict[str, Any] = {"gt": gt, "ge": ge, "lt": lt, "le": le}

@@ -78,7 +78,7 @@ class Adaptation(CommandResult):
     report: Mapping[str, Any]
     stopped: str = ""
     corpus: str = ""
-    place: Path | None = None  # that was asked for: where an unfinished adaptation will end
+    place: Path | None = None  # where an unfinished adaptation will end
 
     @property
     def model(self) -> "Model":
@@ -199,7 +199,7 @@ def adapt(
     glossary: terms and their definitions, a path (JSONL, CSV, TSV) or a dictionary. Words and acronyms without a token
     get one and are taught by their definitions; all entries make queries, phrases and old words too.
     columns: which columns of a table are what, where their headings don't say it (`{"text": "Inhalt", "id": "Nr"}`).
-    queries: what users asked, to learn from beside synthetic queries.
+    queries: users' queries, to learn from beside synthetic ones.
     candidates: queries with scored documents, to learn from instead of synthetic ones.
     teacher: ensemble (by default), bm25, a dense model, a cross-encoder, or a file of scores.
     llm: a model that writes queries, as URL#MODEL of any server that speaks OpenAI's chat protocol; texts of the corpus
@@ -207,7 +207,7 @@ def adapt(
     stages: which stages are carried out; by default rank, which teaches ranking, and with a glossary also extend and
     dictionary. With extend, preserve and rank words of the corpus get a token that nothing defines.
     until: the step to stop after (terms, dictionary, queries, candidates, stages), to read and edit what it made.
-    resume: whether an adaptation that was stopped goes on, as it was asked for and with what is named now on top.
+    resume: whether an adaptation that was stopped goes on, with its own settings and what is named now on top.
     settings: of every stage that trains (`batch_size=8`), of one stage under its name (`rank={"steps": 100}`), of
     the adaptation itself (`documents`, `max_tokens`, `only_new`, `query_side`, `windows`, `share`, `interpolations`),
     and how queries and candidates are made (`query_settings={"count": 500}`, `candidate_settings`).

@@ -83,7 +83,7 @@ def a_device(name: str) -> None:
 
 
 def a_corpus(source: str) -> None:
-    """Raise InputError where a source holds no documents. An address is asked when it is read."""
+    """Raise InputError where a source holds no documents. An address is checked when it is read."""
     from sparse_adapt.collection.readers import DOCUMENT_FILES
 
     _located(source, DOCUMENT_FILES)

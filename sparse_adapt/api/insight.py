@@ -221,7 +221,7 @@ def _holds(path: Path, term: str) -> bool:
 
 @dataclass(frozen=True, repr=False)
 class Inspection(CommandResult):
-    """What was found of a model on a corpus, and which both are; `words` is what was asked about, empty for all."""
+    """Findings about a model on a corpus, and which both are; `words` are those of the request, empty for all."""
 
     subject: Subject
     results: Sequence[Result]

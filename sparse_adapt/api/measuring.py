@@ -96,7 +96,7 @@ class Evaluation(CommandResult):
         return [*tables, gained, *self._changed()]
 
     def _general(self) -> list[Section]:
-        """General questions, all, by kind and by question word, where they were asked."""
+        """General questions, all, by kind and by question word, where they were measured."""
         if "retention" not in self.figures:
             return []
         from sparse_adapt.selection.general import general_table, read_general_rows

@@ -61,7 +61,7 @@ class SearchResults(CommandResult, Sequence[Hit]):
     corpus: str | None = None  # that it searched, or that the model is for
     notes: tuple[str, ...] = ()
     written: tuple[tuple[Path, str], ...] = ()
-    alone: bool = False  # whether one query was asked, in words
+    alone: bool = False  # whether there is one query, in words
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -91,7 +91,7 @@ class SearchResults(CommandResult, Sequence[Hit]):
         return {"queries": [self._of(query) for query in self.queries]}
 
     def data(self) -> dict[str, Any]:
-        """The documents of the query that was asked, or each query with its documents."""
+        """The documents of the one query, or each query with its documents."""
         stored = self.to_dict()
         return dict(stored["queries"][0]) if self.alone else stored
 

@@ -128,7 +128,7 @@ class MinedTerms(CommandResult, Sequence["Term"]):
         return place
 
     def data(self) -> Any:  # noqa: ANN401 - what JSON holds
-        """The terms with their evidence, and with what became of the definitions that were asked for."""
+        """The terms with their evidence, and with what became of the definitions that a model wrote."""
         stored = self.to_dict()
         return stored if self.defined is not None else stored["terms"]
 

@@ -32,7 +32,7 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def check_language(code: str) -> None:
-    """Raises ConfigError for a language that isn't told, MissingExtraError without the detector."""
+    """Raises ConfigError for a language without rules, MissingExtraError without the detector."""
     if code not in (known := _known()):
         raise ConfigError(unknown("language", code, known))
 

@@ -1,4 +1,4 @@
-"""What is asked of records that stream by: at least one, each id once, some of many."""
+"""Checks of records that stream by: at least one, each id once, some of many."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -63,7 +63,7 @@ class Unique:
 
 
 class UniqueAmongMany(Unique):
-    """The ids of one file so far. A second use is an error, told at most `recent` ids late.
+    """The ids of one file so far. A second use is an error, raised at most `recent` ids late.
 
     Of older ids only a hash of 64 bits is kept. Where one comes again, the file is read again to find both
     lines, or that the two ids differ. `again` gives lines and ids from the file's beginning.

@@ -268,7 +268,7 @@ def _collection(
 def _run_indexer(documents: Path, index: Path, threads: int, progress: Progress) -> str:
     """Have Anserini index a folder; what it says went wrong, if it says so.
 
-    It runs in a thread of its own, so that Ctrl-C is heard. Its own counts are no proof: they rise before
+    It runs in a thread of its own, so that Ctrl-C works. Its own counts are no proof: they rise before
     the index is on the disk, and an error while it is written is only logged.
     """
     settings = java_class("io.anserini.index.IndexCollection$Args")()

@@ -1,4 +1,4 @@
-"""Postings as a table in Parquet, a row a weight, which DuckDB, pandas, Spark and others read; asked here by SQL.
+"""Postings as a table in Parquet, a row a weight, which DuckDB, pandas, Spark and others read; searched here by SQL.
 
     FOLDER/documents/part-00000.parquet    document_id and token, texts; weight, float32
     FOLDER/queries.jsonl                   {"query_id": ..., "token": ..., "weight": ...}, a line a weight

@@ -10,7 +10,7 @@ Qdrant takes numbers and UUIDs as ids: a document's is the UUID (version 5) of i
 document again replaces it, from whatever export it comes. The id itself stands in the payload. A document
 without an entry is a point without a vector: it is stored, and no search finds it.
 
-Weights stay float32. Qdrant gives no order to documents of equal score. A server at a URL is loaded and asked by its
+Weights stay float32. Qdrant gives no order to documents of equal score. A server at a URL is loaded and searched by its
 client; without a URL, Qdrant Edge is the same engine in this process. Dimensions: V vocabulary.
 """
 

@@ -146,7 +146,7 @@ class Encoder(nn.Module, ABC):
         return tokenize(self.tokenizer, texts, self.max_tokens) if texts else []
 
     def read_as(self, reading: Reading) -> None:
-        """Read texts as told, else as the folder says. Raises ConfigError for windows that can't be read."""
+        """Read texts as the arguments say, else as the folder does. Raises ConfigError for odd windows."""
         if reading.max_tokens is not None:
             self.read_up_to(reading.max_tokens)
         windows = reading.cut()

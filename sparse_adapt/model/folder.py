@@ -116,7 +116,7 @@ def of_model(named: ModelSource) -> Source:
 class ModelOrigin(NamedTuple):
     """A model's name, its Hub id where it has one, its licence as the Hub spells it, and who says so.
 
-    A licence that nobody tells is `unknown`.
+    An unnamed licence is `unknown`.
     """
 
     name: str

@@ -19,14 +19,14 @@ def load_encoder(source: ModelSource, device: str = "cpu") -> EitherEncoder:
 
 
 def open_encoder(source: ModelSource, reading: Reading) -> EitherEncoder:
-    """A SPLADE model, or a dense one, that reads as it is told. Raises ModelError for what is neither."""
+    """A SPLADE model, or a dense one, with a way of reading. Raises ModelError for what is neither."""
     encoder = load_encoder(source, choose_device(reading.device))
     encoder.read_as(reading)
     return encoder
 
 
 def open_sparse(source: ModelSource, reading: Reading) -> SparseEncoder:
-    """A SPLADE model that reads as it is told. Raises ModelError for any other."""
+    """A SPLADE model with a way of reading. Raises ModelError for any other."""
     encoder = SparseEncoder.load(source, choose_device(reading.device))
     encoder.read_as(reading)
     return encoder

@@ -82,7 +82,7 @@ def _beyond(encoded: BatchEncoding, number: int) -> int:
 def names_of_all(tokenizer: PreTrainedTokenizerBase, size: int) -> list[str]:
     """The name of each token by its id, `size` of them; empty for a row that stands for none.
 
-    A tokenizer that is asked for the tokens of ids gives what it looks for in a text, which has spaces that its
+    A tokenizer's tokens of ids are what it looks for in a text, which has spaces that its
     normalizer put in (` \u738b  \u8005 ` for `\u738b\u8005`).
     """
     names = [""] * size

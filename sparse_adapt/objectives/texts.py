@@ -100,10 +100,10 @@ def marks(array: NDArray[np.bool_], beside: Tensor) -> Tensor:
 
 
 class Remembered:
-    """Vectors of a frozen encoder, computed when first asked for and kept as sparse rows."""
+    """Vectors of a frozen encoder, computed when first needed and kept as sparse rows."""
 
     def __init__(self, encoder: SparseEncoder, token_ids: Sequence[TokenIds], block: int = 1) -> None:
-        """`block`: so many neighbours are read together, whichever of them is asked for."""
+        """`block`: so many neighbours are read together, whichever of them is needed."""
         self.encoder, self.token_ids, self.block = encoder, token_ids, block
         self.rows: dict[int, tuple[Tensor, Tensor]] = {}
 

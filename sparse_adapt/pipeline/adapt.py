@@ -1,6 +1,6 @@
 """A model adapted from a bare corpus: every step's result lies in one folder, to be read, edited and resumed.
 
-    RUN/request.json                what was asked for
+    RUN/request.json                the arguments and settings
     RUN/entries.jsonl               what a glossary says, and what becomes of each entry
     RUN/terms.json                  words that pay for a token, with the evidence
     RUN/dictionary.jsonl            what the corpus or a glossary says of them
@@ -246,7 +246,7 @@ def _candidates(work: Work) -> None:
 
 
 def _pairs(work: Work) -> None:
-    """Pairs for the stages that learn from them, where one is asked for."""
+    """Pairs for the stages that learn from them, where there is such a stage."""
     if not _learns_from_pairs(work.request):
         return
     candidates, pairs = work.folder / "candidates.jsonl", work.folder / "pairs.jsonl"

@@ -156,12 +156,12 @@ def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
             choice = compare_as_they_are(makers, held_out, progress, words="query-table" in plan.stages)
         else:
             words = bool({"dictionary", "query-table"} & set(plan.stages))
-            last = folder == work.run  # or else ranking, which is added to words and asked together with them
+            last = folder == work.run  # else ranking, which is added to words and measured with them
             general = general_collection() if last else None
             choice = try_models(makers, held_out, progress, general=general, words=words)
         shutil.rmtree(folder / "model", ignore_errors=True)
         partial_folder = folder / "model.making"
-        if settings.frozen or request.ends_with_table:  # asked for whatever it gains
+        if settings.frozen or request.ends_with_table:  # the user wants it, whatever it gains
             keep(choice, makers, None if settings.frozen else list(documents.values()), partial_folder)
             stored = record(choice)
         else:

@@ -58,7 +58,7 @@ from sparse_adapt.terms.function_words import function_tokens
 from sparse_adapt.terms.mining import read_terms
 
 BACKGROUND = 2_000  # texts that mean anything, half of them like queries
-QUESTIONS = 900  # general ones: each model is asked, and answers them in a third of the time of all
+QUESTIONS = 900  # general ones: a model answers them in a third of the time that all of them take
 DRAWS = 10  # pairs of telling words of a document
 
 
@@ -354,7 +354,7 @@ def _fine_tuned_alone(plan: Plan, work: Path, listener: Listener) -> Path:
 
 
 def _checked(finished: Finished, alone: bool) -> Finished:
-    """A finished run that is a demo, and has what was asked for."""
+    """A finished run that is a demo of the same request."""
     if "demo" not in finished.report:
         raise ConfigError(f"{finished.folder}: a run that isn't the demo's; choose another -o")
     if alone and not has_alone(finished.report):

@@ -281,7 +281,7 @@ def _percent(share: float) -> str:
 def first_look(plan: Plan) -> Iterator[str]:
     """The pieces that the first term falls into, and what the base model finds for a query that means a term.
 
-    The query is the first of the train split that means a term without saying it; without one nothing is told of it.
+    The query is the first of the train split that means a term without saying it; without one there is no such line.
     """
     assert plan.corpus is not None
     model = SparseEncoder.load(plan.model)

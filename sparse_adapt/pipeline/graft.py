@@ -1,6 +1,6 @@
 """A SPLADE model made of a dense encoder and a smaller SPLADE model with the same tokens, from text without labels.
 
-    RUN/request.json          what was asked for
+    RUN/request.json          the arguments and settings
     RUN/text/corpus.jsonl     the text that is learnt from: the corpora that are named, and general passages
     RUN/grafted/              the encoder's body with the SPLADE model's head, before it has learnt anything
     RUN/1-logits/             each token has the SPLADE model's logits
@@ -72,7 +72,7 @@ OF_STAGES: Mapping[str, Mapping[str, Any]] = {
 }
 CANDIDATES = "candidates.jsonl"
 RANKING_SHARE = (
-    0.5  # of what ranking changes: all of it lights 397 tokens of a document of Cranfield, half of it 224
+    0.5  # of what ranking changes: all of it activates 397 tokens of a document of Cranfield, half of it 224
 )
 FITTED_ON = 2_000  # texts, for the head's first weights
 

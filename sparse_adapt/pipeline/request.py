@@ -1,4 +1,4 @@
-"""What an adaptation is asked to do, and how it is known again when it goes on."""
+"""The request of an adaptation, and how it is known again when it goes on."""
 
 import json
 import shlex
@@ -227,7 +227,7 @@ def _bare(source: str) -> str:
 
 
 def begun(folder: Path) -> Request | None:
-    """What an adaptation in a folder was asked for, whether it is whole or unfinished; None where there is none.
+    """The request of an adaptation in a folder, whether it is whole or unfinished; None where there is none.
 
     Raises InputError for a file that isn't such a request.
     """
@@ -239,7 +239,7 @@ def begun(folder: Path) -> Request | None:
 
 
 def read_request(path: Path) -> Request:
-    """What a file says was asked for. Raises InputError for one that isn't such a request."""
+    """The request that a file holds. Raises InputError for one that isn't such a request."""
     try:
         plain = json.loads(path.read_bytes())
         request = Request.of_plain(plain)
@@ -253,7 +253,7 @@ def read_request(path: Path) -> Request:
 
 
 def chosen_settings(before: Request | None, settings: Mapping[str, Any], seed: int | None) -> dict[str, Any]:
-    """The settings of a request: what was asked before, and what is named now on top.
+    """The settings of a request: those of before, and what is named now on top.
 
     Raises ConfigError for a stage or a setting that there isn't, and for a value that can't be.
     """

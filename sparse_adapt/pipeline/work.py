@@ -1,4 +1,4 @@
-"""An adaptation under way: what was asked for, where it writes, and which of its steps are done."""
+"""An adaptation under way: its request, where it writes, and which of its steps are done."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -84,7 +84,7 @@ class Work:
 
 
 def same_request(path: Path, request: Request) -> None:
-    """Write what was asked for; an unfinished run goes on only with the same."""
+    """Write the request; an unfinished run goes on only with the same."""
     fields = request.plain()
     check_request(path, fields)
     write_json(path, fields)

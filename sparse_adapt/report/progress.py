@@ -1,6 +1,6 @@
 """How far a long piece of work is: bars in a terminal, a line a minute where nobody sees bars.
 
-What remains is told by the pace of this run: work that was done before counts as done, not towards the pace.
+The time that remains follows from the pace of this run: work that was done before counts as done, not towards the pace.
 """
 
 import time
@@ -214,7 +214,7 @@ class Bars:
             self.say(self.line())
 
     def line(self) -> str:
-        """How far the work is, in a line: what was heard of last, how much of it, how long it took and takes still."""
+        """How far the work is, in a line: its latest part, how much of it, how long it took and takes still."""
         open_works = [work for work in self.works if work.done != work.total]
         if not open_works:
             return f"working, {duration(time.monotonic() - self.begun)} so far"

@@ -25,7 +25,7 @@ Models = Mapping[str, Groups]  # by name: the model, and before it what it is he
 
 
 def group_tables(models: Models) -> list[Table]:
-    """Similarity and accuracy, a row a model and what was asked for; and the similarity within each group."""
+    """Similarity and accuracy, a row a model and a kind of query; and the similarity within each group."""
     first = next(iter(models.values()))
     figures = (
         Column("model", "model", "text"),

@@ -55,7 +55,7 @@ def encode(
     have a weight, and multiplies the rest in float32: the same weights in less than half the time. A GPU then
     multiplies everything in bfloat16. None stands for what gives float32 weights soonest on this machine.
     A document that a model reads by windows has the largest weights of its windows.
-    `progress` is told of each finished batch how many texts it had. Raises ModelError where the model gives
+    `progress` gets the number of texts of each finished batch. Raises ModelError where the model gives
     something that is not a number, and InputError for a string that stands by itself, whose letters would be texts.
     """
     if isinstance(texts, str):

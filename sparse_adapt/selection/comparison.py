@@ -1,4 +1,4 @@
-"""What is asked of a base model and an adapted one, without a label, and what they answer.
+"""Evidence for an adapted model beside its base model, without a label.
 
 Synthetic queries that were set aside, each kind of them, known items, and definitions in other words of what a model
 was taught; the judged queries of a corpus where it has some. Dimensions: B texts, D terms.
@@ -89,7 +89,7 @@ def weigh(
     """The evidence for the second of two models, beside the first, the base model.
 
     `results`: on the synthetic queries that were set aside, `ranked` those of a model that learnt to rank and no words.
-    `definitions`: what the second was taught; without a semantic labeller nobody tells whether other words mean the
+    `definitions`: what the second was taught; without a semantic labeller nothing shows whether other words mean the
     same. Queries that say a term so taught count for neither, because the teacher doesn't know what it means.
     """
     asks = definitions.definitions and definitions.labeller != "none"
@@ -140,7 +140,7 @@ def keep_or_refuse(
     return choice, stored | {key: shown[key] for key in ("evidence", "meaning") if choice.kept}
 
 
-# -- what is asked of the models ------------------------------------------------------------------
+# -- measuring both models --------------------------------------------------------------------------
 
 
 class Encoded(NamedTuple):

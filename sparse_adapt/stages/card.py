@@ -2,7 +2,7 @@
 
 It holds the licence and the name of the base model, what was added to it, the stages with the settings that aren't
 their defaults, measures where there are some, and how the model is loaded and made again. Files appear by their names:
-no path of this machine is told.
+the card names no path of this machine.
 """
 
 import json

@@ -259,7 +259,7 @@ class Pairing:
         return {}
 
     def _hard(self, encoder: "EitherEncoder", among: list[int]) -> list[list[int]]:
-        """Rows of the hard negatives of each pair, among some documents; none where none are asked for."""
+        """Rows of the hard negatives of each pair, among some documents; none where the settings want none."""
         from sparse_adapt.objectives.pairs import QueryToMine, hard_negatives
 
         settings = self.settings
@@ -272,7 +272,7 @@ class Pairing:
         )
 
     def _token_scales(self, encoder: "SparseEncoder") -> "LearntScales | None":
-        """Those that the encoder has, or begun by idf where they are asked for; they learn, or are held."""
+        """The encoder's own, or begun by idf where the settings say so; they learn, or are held."""
         from sparse_adapt.objectives.texts import vectors
         from sparse_adapt.objectives.token_scales import LearntScales, first_scales
 
@@ -284,7 +284,7 @@ class Pairing:
         return LearntScales(start, settings.token_scale_rate if settings.token_scales == "learnt" else 0.0)
 
     def _weigh(self, encoder: "SentenceEncoder") -> None:
-        """Have tokens count in the encoder's mean by their idf, where that is asked for, now and while it learns."""
+        """Tokens count in the encoder's mean by their idf, where the settings say so, now and while it learns."""
         from sparse_adapt.model.idf import of_mean
         from sparse_adapt.objectives.anchor import DenseBackground
 
@@ -302,7 +302,7 @@ class Pairing:
                 self.background.count_as(encoder)
 
     def _counted(self) -> list[list[int]]:
-        """Token ids of the documents that an idf is told by."""
+        """Token ids of the documents that an idf is computed from."""
         from sparse_adapt.model.idf import rows_for_idf
 
         return [self.documents[row] for row in rows_for_idf(len(self.documents))]

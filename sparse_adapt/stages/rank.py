@@ -1,6 +1,6 @@
 """Rank: the whole model, of either kind, learns a teacher's ranking alone, gently, at no more weights a text.
 
-For queries that nobody asked: they are made of the documents, so what they say of other texts isn't to be trusted. The
+For synthetic queries: they are made of the documents, so scores of other texts aren't to be trusted. The
 vectors of background texts are held, and beside the model it is learnt what a match on each token counts.
 """
 

@@ -1,6 +1,6 @@
 """`stage.json`: what a stage's model was made from, with which settings and versions.
 
-The next stage reads there what it inherits, and a resumed run whether the stage is still what was asked for. What lies
+The next stage reads there what it inherits, and a resumed run whether the stage still has the same request. What lies
 in the same run is named from the stage's folder (`../1-extend`), so a run can be renamed or copied; in memory every
 path is whole.
 """

@@ -1,6 +1,6 @@
 """The stages in their order: one row, and one file, a stage.
 
-A stage's file loads when the stage is asked for, and torch when it is built.
+A stage's file loads when the stage is named, and torch when it is built.
 """
 
 from functools import cache

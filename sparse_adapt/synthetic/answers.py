@@ -1,4 +1,4 @@
-"""Answers of a model that writes: how it is asked, which answers aren't taken, and what became of all.
+"""Answers of a model that writes: its prompt, the rules that refuse an answer, and counts of both.
 
 Texts of documents go to the model as data, between two tags whose mark depends on the texts, so that no text can close
 them. An answer counts only as the JSON that was asked for, and only by rules that no instruction in a document gets
@@ -6,7 +6,7 @@ around; what they refuse is counted by its reason.
 
 | refused | rule |
 |---|---|
-| no JSON | the answer is the object that was asked for |
+| no JSON | the answer is the object that the prompt names |
 | empty | no text |
 | repeats the example | the answer that the prompt gives as an example |
 | a link or markup | addresses, tags, Markdown, code |
@@ -88,7 +88,7 @@ def as_data(what: str, texts: Iterable[str]) -> str:
 
 
 def parsed(answer: str, form: type[T]) -> T:
-    """The answer as the object that was asked for. Raises Refused."""
+    """The answer as the object that the prompt names. Raises Refused."""
     text = answer.strip()
     fenced = FENCE.match(text)
     if not text:

@@ -14,14 +14,14 @@ from sparse_adapt.terms.uses import Use
 TERM, ACRONYM, DEFINITION = "term", "acronym", "definition"
 MOST_HELD, HELD_ONE_IN = 60, 8  # entries whose queries are set aside: at most, and of how many one
 QUERIES_AN_ENTRY = 2  # about
-LONGEST = 32  # words of a definition that are asked
-SENSES = 3  # of one entry that are asked
+LONGEST = 32  # words of a definition in a query
+SENSES = 3  # of one entry that get queries
 MOST_OF_ENTRY = SENSES + 2  # queries
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
 
 def entry_queries(uses: Sequence[Use], most: int) -> list[SyntheticQuery]:
-    """The queries of all entries that are to be asked, `most` of them to learn from.
+    """The queries of all entries, `most` of them to learn from.
 
     Those of some entries are set aside, none of which gets a token. Each entry has one query before any has a second.
     """

@@ -13,7 +13,7 @@ from sparse_adapt.synthetic.background import packed_rows
 
 
 class GeneralMeasure(NamedTuple):
-    """Passages, the questions that are asked of all of them, and which passage answers each."""
+    """Passages, questions about all of them, and which passage answers each."""
 
     documents: tuple[Document, ...]
     questions: tuple[Query, ...]

@@ -173,7 +173,7 @@ def _different(documents: Sequence[Document]) -> list[int]:
 
 
 class _Maker(NamedTuple):
-    """What the making of queries goes by: how rare words are, chance, what was asked before."""
+    """What synthetic queries are drawn by: how rare words are, chance, queries made before."""
 
     rarity: "Rarity"
     random: Generator

@@ -1,4 +1,4 @@
-"""A model that writes, behind an address: any server of OpenAI's chat protocol, asked once for each prompt.
+"""A model that writes, behind an address: any server of OpenAI's chat protocol, one request for each prompt.
 
 Answers are kept in a journal beside the output. Its lines are JSON: `key`, the SHA-256 of model, prompts and settings,
 and `answer`, as it came. A run that is stopped goes on there, and a prompt that was answered isn't sent again.
@@ -43,7 +43,7 @@ Tell = Callable[[str], None]
 
 
 class Prompt(NamedTuple):
-    """What is asked about one thing, and what messages call that thing."""
+    """The prompt about one thing, and what messages call that thing."""
 
     name: str
     text: str

@@ -2,7 +2,7 @@
 
 | refused beside what `answers` refuses | rule |
 |---|---|
-| another term | the term is the one that was asked |
+| another term | the term is the one of the prompt |
 | doesn't know | a text that only says that the passages don't tell |
 | repeats the term | the definition says the term or an inflection, or fewer than two words beside function words |
 | defines something else | "X is ..." of an X that isn't the term and nothing else |

@@ -1,4 +1,4 @@
-"""What every training stage can be told: how long to learn, how fast, on what."""
+"""Settings of every training stage: how long it learns, how fast, on what."""
 
 import math
 from typing import ClassVar, Literal, Self
