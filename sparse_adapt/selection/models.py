@@ -187,9 +187,9 @@ def try_models(
 ) -> Choice:
     """Measure every model with and without token scales, and choose. The first has to be the base model.
 
-    `general`: general questions and passages, on which no model may lose. `taught`: whether the others have what was
-    asked for and the base model lacks: what terms mean, of which synthetic queries say nothing, or a table for queries.
-    The base model isn't kept then, nor one that learnt to rank alone.
+    `general`: general questions and passages, on which no model may lose. `words`: whether the others have what the
+    user wants and the base model lacks: what terms mean, of which synthetic queries say nothing, or a table for queries.
+    The base model isn't kept then, nor one that learnt to rank alone, unless all others may lose.
     """
     candidates: list[ComparedModel] = []
     for number, maker in enumerate(makers):
@@ -224,7 +224,7 @@ def compare_as_they_are(
 ) -> Choice:
     """Measure models with the token scales they have; the last is kept unless it is worse than the first.
 
-    `taught`: as in `try_models`; the last is kept then.
+    `words`: as in `try_models`; the last is kept then.
     """
     candidates = []
     for maker in makers:
@@ -237,8 +237,8 @@ def compare_as_they_are(
 def choose(candidates: Sequence[ComparedModel], *, words: bool = False) -> int:
     """The place of the one to keep; the first of `tried` is the base model as it is.
 
-    None is kept that may lose more than `FORGETS` on general questions. Where others are left and the model was
-    `taught`, the base model isn't kept.
+    None is kept that may lose more than `FORGETS` on general questions. With `words` (see `try_models`) the base
+    model is kept only where no other is left.
     """
     most = LONGER * candidates[0].figures["nonzero_document"]
     bound = [place for place, each in enumerate(candidates) if not may_forget(each, candidates[0])]
@@ -290,7 +290,7 @@ def _is_worse(result: ModelResult, best: ModelResult) -> bool:
 
 
 def token_scales_from(encoder: SparseEncoder, documents: Sequence[Document]) -> TokenScales:
-    """The factors of a model for a corpus, from evenly spaced documents of it."""
+    """The token scales of a model for a corpus, from evenly spaced documents of it: idf^(1/4)."""
     rows = rows_for_idf(len(documents))
     encoder.token_scales = None
     return fourth_root(encode(encoder, [documents[row].full_text for row in rows], "document"))
