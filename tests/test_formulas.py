@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 from torch import nn, tensor
 from torch.testing import assert_close
 
-from sparse_adapt.model.idf import fourth_root
+from sparse_adapt.model.idf import fourth_root, shares_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.objectives.meanings import recall
 from sparse_adapt.objectives.targets import Targets
@@ -70,6 +70,13 @@ def test_words_share_a_step_by_their_features():
         shared.map += tensor([[1.0, -1.0]])
     shared.put_back()
     assert_close(rows.detach(), tensor([[1.0, -1.0], [0.0, 0.0], [2.0, -2.0]]))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("texts", range(9, 50))
+def test_a_token_of_every_text_counts_nothing(texts: int):
+    shares = shares_of(csr_matrix(np.ones((texts, 1))))  # a mean is more than 1 for 9 texts, 11, 18
+    assert fourth_root(csr_matrix(np.ones((7, 1))), shares) == [0.0]
 
 
 def test_scales_begin_as_fourth_roots_and_learn_as_logarithms():

@@ -69,8 +69,9 @@ def _idf(present: NDArray[np.int64], count: int, background: Shares | None) -> N
 
 
 def shares_of(texts: csr_matrix) -> Shares:
-    """The share of texts (B, V) that give each token weight: (V)."""
-    return np.asarray((texts > 0).mean(axis=0)).ravel()
+    """The share of texts (B, V) that give each token weight: (V), exactly 1 where all of them do."""
+    shares: Shares = np.asarray((texts > 0).sum(axis=0)).ravel() / texts.shape[0]
+    return shares
 
 
 def of_all(token_scales: TokenScales | None, size: int) -> TokenScales:

@@ -187,9 +187,9 @@ def try_models(
 ) -> Choice:
     """Measure every model with and without token scales, and choose. The first has to be the base model.
 
-    `general`: general questions and passages, on which no model may lose. `words`: whether the others have what the
-    user wants and the base model lacks: what terms mean, of which synthetic queries say nothing, or a table for queries.
-    The base model isn't kept then, nor one that learnt to rank alone, unless all others may lose.
+    `general`: general questions and passages, on which no model may lose. `words`: whether the others have what a
+    user wants and the base model lacks: what terms mean, of which synthetic queries say nothing, or a table for
+    queries. The base model isn't kept then, nor one that learnt to rank alone, unless all others may lose.
     """
     candidates: list[ComparedModel] = []
     for number, maker in enumerate(makers):
