@@ -14,6 +14,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -33,7 +34,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.choice import CHOICE_FILE, makers_of
 from sparse_adapt.pipeline.plan import BASE_MODEL, Plan
 from sparse_adapt.pipeline.preparing import prepare_candidates
-from sparse_adapt.retrieve.evaluate import Collection, ModelResult, read_collection
+from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_model, read_collection
 from sparse_adapt.selection.models import held_out_collection, try_models
 from sparse_adapt.synthetic.queries import (
     HELD,
@@ -54,6 +55,8 @@ LENGTHS = {2: 0.34, 3: 0.34, 4: 0.21, 5: 0.11}  # words that a question shares w
 INTERPOLATIONS = (0.5,)
 KEYWORDS, REAL, MSMARCO, PACKAGE, ALL = "keywords", "real", "msmarco", "package", "all"
 KEPT, BOUND = "kept", "bound"  # whether the run keeps the model; what it then gains at least on the package's
+OTHERS = "others"  # questions of DIR/questions that neither chose nor taught
+DRAWN = {"new": 700, "selqa": 300}  # of them by kind: SQuADShifts and SelQA
 IDF = "base with idf"
 
 Fitted = tuple[
@@ -205,8 +208,27 @@ def measure(
             del reached[KEYWORDS]
         base = base or reached
         gains = {kind: reached[kind] - base[kind] for kind in reached}
-        is_kept = synthetic.label == kept
-        yield {"model": synthetic.label, **gains, **({KEPT: True, BOUND: bound} if is_kept else {})}
+        if synthetic.label == kept:
+            gain = reached_on_others(data, str(run / "model")) - reached_on_others(data, BASE_MODEL)
+            gains |= {KEPT: True, BOUND: bound, OTHERS: gain}
+        yield {"model": synthetic.label, **gains}
+
+
+@cache
+def reached_on_others(data: Path, model: str) -> float:
+    """A model's nDCG@10 on the questions that neither chose nor taught, over all passages of their kinds."""
+    folder, random = data / "questions", np.random.default_rng(0)
+    documents = tuple(each for each in read_documents(folder) if each.document_id.split("-")[0] in DRAWN)
+    known = {each.document_id for each in documents}
+    judged = {key: value for key, value in read_judgements(folder, "train").items() if value.keys() <= known}
+    queries = [query for query in read_queries(folder / "queries.jsonl") if query.query_id in judged]
+    of_kinds = [[each for each in queries if each.query_id.split("-")[0] == kind] for kind in DRAWN]
+    rows = [
+        random.permutation(len(each))[:count] for each, count in zip(of_kinds, DRAWN.values(), strict=True)
+    ]
+    drawn = [each[row] for each, chosen in zip(of_kinds, rows, strict=True) for row in chosen]
+    collection = Collection(documents, tuple(drawn), judged)
+    return float(evaluate_model(SparseEncoder.load(model), collection).values[MEASURE].mean())
 
 
 def figures(
@@ -264,8 +286,10 @@ def trade_off(rows: Sequence[dict[str, Any]]) -> str:
 
 def of_kept(rows: Sequence[dict[str, Any]]) -> str:
     """What the kept models gain in each collection, in points, a figure for each seed."""
-    lines = [line(["kept", "real", "beyond the better of base and idf", "package", "at least", "MS MARCO"])]
-    lines.append(line(["---", *["---:"] * 5]))
+    lines = [
+        line(["kept", "real", "beyond the better of base and idf", "package", "at least", "MS MARCO", OTHERS])
+    ]
+    lines.append(line(["---", *["---:"] * 6]))
     idf = {(row["collection"], row["seed"]): max(0.0, row[REAL]) for row in rows if row["model"] == IDF}
     for collection in dict.fromkeys(row["collection"] for row in rows):
         of = [row for row in rows if row["collection"] == collection and row.get(KEPT)]
@@ -273,7 +297,7 @@ def of_kept(rows: Sequence[dict[str, Any]]) -> str:
         columns = (
             [row[REAL] for row in of],
             beyond,
-            *([row[kind] for row in of] for kind in (PACKAGE, BOUND, MSMARCO)),
+            *([row[kind] for row in of] for kind in (PACKAGE, BOUND, MSMARCO, OTHERS)),
         )
         lines.append(
             line([collection, *(", ".join(f"{100 * each:+.1f}" for each in column) for column in columns)])
