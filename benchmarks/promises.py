@@ -192,7 +192,7 @@ def measure(
     general = {row["name"]: row["general"] for row in choice["tried"]}
     kept, bound = choice["tried"][choice["kept"]]["name"], min(0.0, choice["general"][0]["low"])
     held = of_run(run)
-    keywords = held if telling is None else keywords_of(run, real.documents, telling, seed)
+    keywords = None if telling is None else keywords_of(run, real.documents, telling, seed)
     makers = makers_of(plan, run, INTERPOLATIONS, Reading())
     models = zip(
         try_models(makers, held, general=keywords).tried,
@@ -201,11 +201,9 @@ def measure(
     )
     base: dict[str, float] = {}
     for synthetic, judged in models:
-        assert synthetic.general is not None and judged.general is not None
+        assert judged.general is not None
         reached = figures(synthetic.result, synthetic.general, judged.result, judged.general)
         reached[PACKAGE] = general[synthetic.label]
-        if telling is None:
-            del reached[KEYWORDS]
         base = base or reached
         gains = {kind: reached[kind] - base[kind] for kind in reached}
         if synthetic.label == kept:
@@ -232,16 +230,13 @@ def reached_on_others(data: Path, model: str) -> float:
 
 
 def figures(
-    held: ModelResult, keywords: ModelResult, real: ModelResult, msmarco: ModelResult
+    held: ModelResult, keywords: ModelResult | None, real: ModelResult, msmarco: ModelResult
 ) -> dict[str, float]:
     """nDCG@10 by kind of query."""
     reached = {ALL: held.values[MEASURE]}
     reached |= {kind: held.select(kind)[MEASURE] for kind in sorted(held.kinds)}
-    reached |= {
-        KEYWORDS: keywords.values[MEASURE],
-        REAL: real.values[MEASURE],
-        MSMARCO: msmarco.values[MEASURE],
-    }
+    reached |= {} if keywords is None else {KEYWORDS: keywords.values[MEASURE]}
+    reached |= {REAL: real.values[MEASURE], MSMARCO: msmarco.values[MEASURE]}
     return {kind: float(values.mean()) for kind, values in reached.items()}
 
 
