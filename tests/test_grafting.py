@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,16 @@ import sparse_adapt as sa
 from benchmarks.grafting import log
 from sparse_adapt.api.checking import verify
 from sparse_adapt.cli.app import every_command
-from sparse_adapt.errors import ConfigError, ModelError
+from sparse_adapt.collection.examples import read_candidates
+from sparse_adapt.collection.readers import (
+    Document,
+    Query,
+    read_documents,
+    write_documents,
+    write_judgements,
+    write_queries,
+)
+from sparse_adapt.errors import ConfigError, InputError, ModelError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.dense import SMALL
 from sparse_adapt.model.grafting import graft_body, layers_of_head
@@ -25,6 +35,7 @@ from sparse_adapt.pipeline.plan import BASE_MODEL
 from sparse_adapt.pipeline.settings import GraftSettings
 from sparse_adapt.stages.logits import Logits, TokenLogits
 from sparse_adapt.stages.runner import carry_out_stage
+from sparse_adapt.synthetic.queries import read_synthetic_queries
 from sparse_adapt.terms.mining import Term, write_terms
 from sparse_adapt.training.loop import random_at, train
 
@@ -34,6 +45,7 @@ TEXTS = [
     "who owns the plan of the month",
     "a company compares what a team spent",
 ]
+WORDS = ["".join(letters) for letters in product("bcdfghk", "aeiou")]
 QUICK = {
     "logits": {"steps": 2, "batch_size": 2, "device": "cpu", "precision": "float32"},
     "preserve": {"steps": 2, "batch_size": 2, "device": "cpu", "precision": "float32"},
@@ -208,6 +220,36 @@ def test_a_graft_learns_to_rank(wide, tiny_model, tmp_path):
     assert (
         list(dict.fromkeys(names)) == steps and names.count("3-rank") == 2
     )  # the last step, and what it took
+
+
+def test_a_graft_learns_to_rank_by_questions_of_people(wide, tiny_model, tmp_path):
+    """Of a judged collection: its training split, each question with its passage among the candidates."""
+    questions = tmp_path / "questions"
+    passages = [
+        Document(f"p{number}", f"the {word} of the office {number}") for number, word in enumerate(WORDS)
+    ]
+    write_documents(questions / "corpus.jsonl", passages)
+    write_queries(
+        questions / "queries.jsonl",
+        [Query(f"q{number}", f"where is the {word}?") for number, word in enumerate(WORDS)],
+    )
+    write_judgements(
+        questions / "qrels" / "train.tsv", {f"q{number}": {f"p{number}": 1} for number in range(20)}
+    )
+    settings = {**QUICK, "rank": {"steps": 2, "batch_size": 2, "device": "cpu", "precision": "float32"}}
+    given = {"encoder": str(wide), "sparse": str(tiny_model), "ranked": 30, "queries": 12, "progress": False}
+    sa.graft(["gatrocraptic"], tmp_path / "grafted", questions=questions, **given, **settings)
+    ranking = tmp_path / "grafted" / "ranking"
+    drawn = {query.query_id: query.document_id for query in read_synthetic_queries(ranking)}
+    assert len(drawn) == 12 and all(source == name.replace("q", "p") for name, source in drawn.items())
+    known = {document.document_id for document in read_documents(ranking)}
+    assert len(known) == 30 and set(drawn.values()) < known
+    entries = list(read_candidates(ranking / "candidates.jsonl"))
+    assert entries and all(drawn[entry.query_id] in entry.document_ids for entry in entries)
+    (questions / "qrels" / "train.tsv").unlink()
+    with pytest.raises(InputError, match="holds no judgements"):
+        sa.graft(["gatrocraptic"], tmp_path / "more", questions=questions, **given)
+    assert not list(tmp_path.glob("more*")), "nothing is written"
 
 
 def test_unknown_settings_and_models_that_cant_be_grafted_are_refused(wide, tiny_model, tmp_path):

@@ -38,6 +38,16 @@ def graft(
     *,
     encoder: Annotated[str, model_option("Dense encoder whose body the model gets.")] = SMALL,
     sparse: Annotated[str, model_option("SPLADE model that it learns to be like.", "--model")] = BASE,
+    questions: Annotated[
+        str | Path | None,
+        Option(
+            "Judged collection whose questions it learns to rank by, in place of queries made of the text. A question "
+            "counts only where the teacher finds its passage.",
+            metavar="COLLECTION",
+            place=True,
+            check=a_corpus,
+        ),
+    ] = None,
     overwrite: Overwrite = False,
     resume: Resume = False,
     progress: bool | None = None,
@@ -52,12 +62,14 @@ def graft(
     better. out: the folder of the run, with the model in `out`/model.
     encoder: whose body the model gets: a folder, an installed package or `hub:owner/name`.
     sparse: the SPLADE model that it learns to be like; by default splade-tiny.
+    questions: a BEIR folder with judgements, of the split `train` where there is one; `queries` questions are drawn,
+    and `ranked` of its passages.
     resume: whether a graft that was stopped goes on.
     settings: a graft's own (`effort`, `documents`, `ranked`, `queries`, `seed`), and those of one stage under its name
     (`logits={"steps": 100}`; logits, preserve and rank).
 
     Raises ConfigError for two models whose tokens differ and for a setting that there isn't, InputError for a corpus
-    that can't be read, OutputError for a folder that is taken.
+    that can't be read and for questions without judgements, OutputError for a folder that is taken.
 
     >>> import sparse_adapt as sa
     >>> sa.graft(["gatrocraptic"], "grafted", effort=0)  # doctest: +ELLIPSIS
@@ -84,7 +96,12 @@ def graft(
     except ValidationError as error:
         raise ConfigError(f"graft: {first_error(error, GraftSettings)[1]}") from error
     request = GraftRequest(
-        corpora=tuple(map(str, corpora)), encoder=encoder, sparse=sparse, settings=chosen, of_stages=of_stages
+        corpora=tuple(map(str, corpora)),
+        encoder=encoder,
+        sparse=sparse,
+        questions=None if questions is None else str(questions),
+        settings=chosen,
+        of_stages=of_stages,
     )
     with AdaptBars(shown=is_interactive() if progress is None else progress) as bars:
         done = carry_out(request, place, bars)

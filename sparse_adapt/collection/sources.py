@@ -131,10 +131,10 @@ def split_file(folder: Path, split: str) -> Path:
     raise InputError(folder, problem)
 
 
-def judged_split(source: str | Path) -> str | None:
-    """A split of a collection on disk that has judgements, test before others; None where there is none."""
+def judged_split(source: str | Path, first: str = "test") -> str | None:
+    """A split of a collection on disk that has judgements, `first` before others; None where there is none."""
     splits = _splits(bundled(source))
-    return "test" if "test" in splits else next(iter(splits), None)
+    return first if first in splits else next(iter(splits), None)
 
 
 def _splits(folder: Path) -> list[str]:

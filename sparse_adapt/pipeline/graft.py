@@ -5,8 +5,8 @@
     RUN/grafted/              the encoder's body with the SPLADE model's head, before it has learnt anything
     RUN/1-logits/             each token has the SPLADE model's logits
     RUN/2-preserve/          each text has the SPLADE model's vector
-    RUN/ranking/              queries made of the text, and documents with what the SPLADE model's copy, BM25 and the
-                              dense encoder together score them
+    RUN/ranking/              questions, or queries made of the text, and documents with what the SPLADE model's copy,
+                              BM25 and the dense encoder together score them
     RUN/3-rank/            it ranks as the three do together
     RUN/model/                the model that is kept
     RUN/report.json           what was done; its presence says that the run is whole
@@ -21,8 +21,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sparse_adapt.collection.readers import DOCUMENT_FILES, Document, read_documents, write_documents
-from sparse_adapt.collection.sources import of_collection
+from sparse_adapt.collection.readers import (
+    DOCUMENT_FILES,
+    QUERY_FILES,
+    Document,
+    read_documents,
+    write_documents,
+)
+from sparse_adapt.collection.sources import judged_split, of_collection
 from sparse_adapt.collection.streams import evenly, sample
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import output_folder, tidy
@@ -48,11 +54,19 @@ from sparse_adapt.pipeline.run import (
 )
 from sparse_adapt.pipeline.settings import GraftSettings
 from sparse_adapt.pipeline.work import RANKING, AdaptListener, carry_out_and_tell
+from sparse_adapt.retrieve.evaluate import Collection, read_collection
 from sparse_adapt.selection.models import merge
 from sparse_adapt.stages.runner import Outcome
 from sparse_adapt.stages.stage import UNUSUAL
 from sparse_adapt.synthetic.background import background_pairs
-from sparse_adapt.synthetic.queries import TRAIN, QuerySettings
+from sparse_adapt.synthetic.queries import (
+    GIVEN,
+    TRAIN,
+    Collected,
+    QuerySettings,
+    SyntheticQuery,
+    write_collection,
+)
 from sparse_adapt.teachers.settings import CandidateSettings
 from sparse_adapt.teachers.teacher import make_teacher
 from sparse_adapt.training.settings import Training
@@ -75,15 +89,17 @@ RANKING_SHARE = (
     0.5  # of what ranking changes: all of it activates 397 tokens of a document of Cranfield, half of it 224
 )
 FITTED_ON = 2_000  # texts, for the head's first weights
+QUESTIONS = {"passages": DOCUMENT_FILES, "questions": QUERY_FILES}  # files of a judged collection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraftRequest:
-    """Two models, text, and settings. `of_stages`: settings of one stage each, by its name."""
+    """Two models, text, questions, and settings. `of_stages`: settings of one stage each, by its name."""
 
     corpora: tuple[str, ...]
     encoder: str = SMALL
     sparse: str = BASE_MODEL
+    questions: str | None = None  # a judged collection, from which it learns to rank
     settings: GraftSettings = field(default_factory=GraftSettings)
     of_stages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -93,12 +109,16 @@ class GraftRequest:
             "corpora": [absolute(each) for each in self.corpora],
             "encoder": absolute(self.encoder),
             "sparse": absolute(self.sparse),
+            "questions": absolute(self.questions) if self.questions else None,
             "settings": self.settings.model_dump(mode="json"),
             "of_stages": json.loads(json.dumps(self.of_stages)),
         }
 
     def check(self) -> None:
-        """Raise, before anything is made, ConfigError for odd settings or two models that don't go together."""
+        """Raise, before anything is made, ConfigError for odd settings or two models that don't go together.
+
+        Raises InputError for questions without judgements.
+        """
         for stage in self.stages:
             self.settings_of(stage)
         sparse = SparseEncoder.load(self.sparse)
@@ -107,6 +127,8 @@ class GraftRequest:
                 f"{self.sparse}: {UNUSUAL[part]}, which a graft can't take over; choose another"
             )
         check_tokens(self.encoder, sparse.tokenizer)
+        if self.questions is not None:
+            read_questions(self.questions)
 
     def sources(self) -> dict[str, Source]:
         """What is read, by a word for each."""
@@ -114,6 +136,8 @@ class GraftRequest:
             f"corpus {number}": of_collection(each, DOCUMENT_FILES)
             for number, each in enumerate(self.corpora, 1)
         }
+        if self.questions is not None:
+            corpora |= {kind: of_collection(self.questions, names) for kind, names in QUESTIONS.items()}
         return {"encoder": of_model(self.encoder), "sparse": of_model(self.sparse), **corpora}
 
     @property
@@ -157,9 +181,7 @@ def graft(request: GraftRequest, place: Place, watcher: AdaptListener) -> Finish
         outcomes = run_stages(plan, folder, watcher, again=True)
         if request.settings.ranked:
             copy, ranking = outcomes[-1].folder, folder / RANKING
-            messages |= _carry_out(
-                _gathering(request, sources["encoder"], copy, folder, watcher), folder, watcher
-            )
+            messages |= _carry_out(_gathering(request, sources, copy, folder, watcher), folder, watcher)
             files = {"candidates": str(ranking / CANDIDATES)}
             after = _plan(request, (RANK,), copy, ranking, files)
             made = folder / f"{len(request.stages)}-{RANK}"
@@ -255,14 +277,19 @@ def _plan(
 
 
 def _gathering(
-    request: GraftRequest, encoder: Source, copy: Path, folder: Path, watcher: AdaptListener
+    request: GraftRequest, sources: Mapping[str, Source], copy: Path, folder: Path, watcher: AdaptListener
 ) -> Iterator[Step]:
-    """What the last stage learns from: queries made of some of the text, and what all three rankers find for them."""
-    own, ranking = request.settings, folder / RANKING
+    """What the last stage learns from: questions, or queries made of some of the text, and what all three rankers find.
+
+    A passage that answers a question stays among its candidates; one that a query was made of doesn't.
+    """
+    own, ranking, questions = request.settings, folder / RANKING, request.questions
     own_settings = QuerySettings(count=own.queries, seed=own.seed)
 
     def ask() -> str:
         shutil.rmtree(ranking, ignore_errors=True)
+        if questions is not None:
+            return write_questions(questions, own, ranking)
         documents = sample(read_documents(folder / "text"), own.ranked, own.seed)
         return prepare_collection(str(folder / "text"), documents, own_settings, None, None, ranking)
 
@@ -270,16 +297,49 @@ def _gathering(
         documents = list(read_documents(ranking))
         student = SparseEncoder.load(copy, choose_device(request.settings_of(RANK).device))
         teacher = make_teacher(student, documents, request.encoder, progress_for=watcher.count)
-        settings = CandidateSettings(seed=own.seed)
+        settings = CandidateSettings(seed=own.seed, source="drop" if questions is None else "keep")
         return prepare_candidates(ranking, teacher, settings, TRAIN, ranking / CANDIDATES, watcher.count)
 
-    text = of_path(folder / "text")
+    text = (
+        {"text": of_path(folder / "text")}
+        if questions is None
+        else {name: sources[name] for name in QUESTIONS}
+    )
     wanted = {"ranked": own.ranked, "queries": own.queries, "seed": own.seed}
-    yield Step("queries", {"text": text, **wanted}, [RANKING], ask)
+    yield Step("queries", {**text, **wanted}, [RANKING], ask)
     made = {name: of_path(ranking / f"{name}.jsonl") for name in ("corpus", "queries")}
+    encoder = sources["encoder"]
     yield Step(
         "candidates", {**made, "encoder": encoder, "model": of_path(copy)}, [f"{RANKING}/{CANDIDATES}"], score
     )
+
+
+def read_questions(source: str) -> Collection:
+    """A judged collection, of its split `train` where there is one. Raises InputError as `read_collection` does."""
+    return read_collection(source, judged_split(source, TRAIN) or TRAIN)
+
+
+def write_questions(source: str, settings: GraftSettings, folder: Path) -> str:
+    """Write questions of a judged collection, each with a passage that answers it, and other passages of it.
+
+    Raises InputError as `read_questions` does.
+    """
+    collection = read_questions(source)
+    documents = {each.document_id: each for each in collection.documents}
+    questions = []
+    for query in sample(collection.queries, min(settings.queries, settings.ranked), settings.seed):
+        grades = {
+            name: grade for name, grade in collection.judgements[query.query_id].items() if name in documents
+        }
+        if grades:
+            questions.append(
+                SyntheticQuery(query.query_id, query.text, GIVEN, max(grades, key=grades.__getitem__))
+            )
+    answering = {question.document_id for question in questions}
+    others = [name for name in documents if name not in answering]
+    chosen = {*answering, *sample(others, max(0, settings.ranked - len(answering)), settings.seed)}
+    write_collection(folder, Collected([documents[name] for name in documents if name in chosen], questions))
+    return f"{len(questions):,} questions of {source}, and {len(chosen):,} of its passages"
 
 
 def _keep(outcomes: Sequence[Outcome], folder: Path) -> None:

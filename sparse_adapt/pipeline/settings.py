@@ -103,4 +103,4 @@ class GraftSettings(Settings):
     ranked: int = setting(
         3_000, "Documents among which the model learns to rank; with 0 it doesn't.", unit="documents", ge=0
     )
-    queries: int = setting(2_400, "Synthetic queries by which it learns to rank.", unit="queries", ge=1)
+    queries: int = setting(2_400, "Queries or questions by which it learns to rank.", unit="queries", ge=1)
