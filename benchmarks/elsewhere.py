@@ -2,7 +2,7 @@
 
     python -m benchmarks.elsewhere MODEL [MODEL ...] --queries DIR [DIR ...]
 
-A term that such a query lights finds the term's documents for it. Queries are read without their judgements.
+A term that such a query activates finds the term's documents for it. Queries are read without their judgements.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
 DIR holds cranfield and msmarco_pool. Models that are known to forget are made from the base model on Cranfield: masked
 words of its documents alone, as published, and ranking by synthetic queries at one, three and ten times the learning
-rate; and models half of the way back. Each is measured beside the base model, on the general questions that come with
+rate; and models interpolated by half. Each is measured beside the base model, on the general questions that come with
 the package and on MS MARCO's. What is done stays in the results. Prints a table, and draws docs/images/forgetting.svg.
 """
 
@@ -74,7 +74,7 @@ def models(corpus: Path, seed: int, results: Results) -> Iterator[tuple[str, Spa
             yield name, taught("warmup", corpus, preset="published", **settings)
     scored: list[Candidates] = []
     for rate in RATES:
-        name, back = (f"rank, {rate} times the rate{rest}" for rest in ("", ", half of the way back"))
+        name, back = (f"rank, {rate} times the rate{rest}" for rest in ("", ", interpolated by half"))
         if missing(name) or missing(back):
             rates = {"learning_rate": rate * RATE, "new_learning_rate": rate * NEW_RATE}
             scored = scored or candidates(corpus, base, seed)

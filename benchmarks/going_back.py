@@ -3,7 +3,7 @@
     python -m benchmarks.going_back --data DIR --runs RUNS [--seeds 0 3 4]
 
 DIR holds the collections; RUNS/NAME what `sparse-adapt adapt DIR/NAME --until candidates` left of each. The stage
-`query-table` learns from the synthetic queries' candidates, and each share of the way back to the first table is
+`query-table` learns from the synthetic queries' candidates, and each interpolation weight towards the first table is
 tried. Prints nDCG@10 by share; `chosen` is the share that is best for the synthetic queries, means over collections
 and seeds.
 """
@@ -89,7 +89,7 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
         ]
         return [*of_each, float(np.mean(of_each))]
 
-    lines = [line(["queries", "share of the way back", *names, "mean"]), line(["---"] * (len(names) + 3))]
+    lines = [line(["queries", "interpolation weight", *names, "mean"]), line(["---"] * (len(names) + 3))]
     for kind in (SYNTHETIC, REAL):
         lines += [
             line([kind, f"{share:g}", *(f"{each:.4f}" for each in means(kind, share))]) for share in SHARES

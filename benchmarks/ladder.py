@@ -33,7 +33,7 @@ Figures = Mapping[str, Any]
 
 
 class Line(NamedTuple):
-    """One line of the table: what it says, how a seed's figures are told, what was published for each experiment."""
+    """One line of the table: what it says, how a seed's figures come about, what was published for each experiment."""
 
     title: str
     figure: Callable[[Figures], str]

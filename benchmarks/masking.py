@@ -4,7 +4,7 @@
 
 Each row begins with the model that was extended as in `benchmarks.teaching`, and learns from nine documents of ten.
 Both maskings draw the same sentences in the same batches and hide as many words of each. Prints nDCG@10, how many new
-tokens, masked one at a time in the documents set aside, are told right among all tokens of the model, and which share
+tokens, masked one at a time in the documents set aside, are predicted right among all of the model, and which share
 of its time the stage took to choose words; saves that under benchmarks/results. What is done stays in --work. Biases
 and attention alone: the same stage, but for what learns beside the new rows.
 """
@@ -107,7 +107,7 @@ def teach(
 
 @torch.no_grad()
 def guessed_right(encoder: Encoder, texts: Sequence[str]) -> tuple[int, int]:
-    """How many new tokens of texts are told right where each alone is masked, and how many there are."""
+    """How many new tokens of texts are predicted right where each alone is masked, and how many there are."""
     new, mask_id = {token.token_id for token in encoder.new_tokens}, mask_token(encoder, "benchmark")
     sentences = Sentences(encoder, texts, longest=64, candidates=EVERY)
     masked_words = [
@@ -134,7 +134,7 @@ def guessed_right(encoder: Encoder, texts: Sequence[str]) -> tuple[int, int]:
 def table(results: Sequence[Mapping[str, Any]]) -> str:
     """Means over the seeds as Markdown."""
     lines = [
-        f"| model | collection | row | seeds | {MEASURE} | new tokens told right | non-zeros document / query | "
+        f"| model | collection | row | seeds | {MEASURE} | new tokens predicted right | non-zeros document / query | "
         "seconds | choosing words |",
         "|---|---|---|---:|---:|---:|---:|---:|---:|",
     ]

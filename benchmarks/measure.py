@@ -37,7 +37,7 @@ CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "processor"
 
 
 def options(description: str | None) -> argparse.ArgumentParser:
-    """A parser of what every benchmark can be told."""
+    """A parser of every benchmark's options."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )

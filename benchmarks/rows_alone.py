@@ -3,7 +3,7 @@
 Each model is extended by the terms of a corpus and taught their definitions, once with rows alone and once with
 defaults, and measured on development queries, background texts and general questions that no stage learns from.
 With `--taught "rows on states"` rows read the last states of each model's body, or of a dense encoder with
-splade-tiny's tokens; such a model lights nothing but terms and some common words, so that its ranking means nothing.
+splade-tiny's tokens; such a model activates nothing but terms and some common words, so that its ranking means nothing.
 What is done stays in benchmarks/results/NAME.json. Prints a table as Markdown.
 """
 
@@ -40,7 +40,7 @@ from sparse_adapt.synthetic.general import general_measure
 QUESTIONS, SEED = 1000, 65_537  # general questions, and background texts by a seed that no stage has
 AT_ONCE = 256
 LINEAR = 10.0  # what states are raised by, so that the head's activation passes them on as they are
-COMMON, LIT, SILENT = (
+COMMON, ACTIVE, INACTIVE = (
     ("the", "of", "and", "to", "in"),
     5.0,
     -50.0,
@@ -96,7 +96,7 @@ def one(corpus: str, model: str, seed: int, training: str) -> dict[str, Any]:
 
 
 def of_states(source: str) -> SparseEncoder:
-    """A model whose head hands on the last states of a body, and lights common words alone."""
+    """A model whose head hands on the last states of a body, and activates common words alone."""
     if is_dense(ModelFolder.of(source).path):
         base = SparseEncoder.load("splade-tiny")
         model = graft_body(source, base, base.tokenize(COMMON))
@@ -110,8 +110,8 @@ def of_states(source: str) -> SparseEncoder:
         head.dense.bias.fill_(LINEAR)
         head.norm.weight.fill_(1.0)
         head.norm.bias.zero_()
-        bias.fill_(SILENT)
-        bias[common] = LIT
+        bias.fill_(INACTIVE)
+        bias[common] = ACTIVE
     return model
 
 

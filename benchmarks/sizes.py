@@ -4,7 +4,7 @@
     python -m benchmarks.sizes --data DIR --model splade-tiny GRAFT --name sizes-of-grafts
 
 The models are random, of BERT's shape, with the tokenizer of splade-tiny; the bias of their heads is such that a text
-lights about 200 tokens, as with a trained model. With --model the same is measured of models that exist, each with as
+activates about 200 tokens, as with a trained one. With --model the same is measured of models that exist, each with as
 much work as 22 M. DIR holds the collection `medquad` in BEIR layout. Prints a Markdown table and saves it with all
 figures under benchmarks/results; what is there already of other sizes and parts stays. On a busy machine take one
 thread and the processor's clock; ratios are taken within a turn.
@@ -28,7 +28,7 @@ from sparse_adapt.model.saved import tokenizer_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.estimate import learn_once
 
-LIT = 200  # tokens of a text
+ACTIVE = 200  # tokens of a text
 PROBES = 8  # texts by which the bias is set
 
 
@@ -45,7 +45,7 @@ SHAPES = {"22M": Shape(6, 384, 32, 8), "110M": Shape(12, 768, 8, 4)}
 
 
 class Run(NamedTuple):
-    """What all parts are told: the collections, turns, clock, the model and shape of each size, room for graphs."""
+    """Options of all parts: the collections, turns, clock, the model and shape of each size, room for graphs."""
 
     data: Path
     turns: int
@@ -71,7 +71,7 @@ def make(name: str, data: Path, folder: Path) -> Path:
     with torch.no_grad():
         read = model(model.tokenize(encoding.sample(data, PROBES)))
         assert model.output_bias is not None
-        model.output_bias.sub_(read.maximum.topk(LIT, dim=1).values[:, -1].mean())
+        model.output_bias.sub_(read.maximum.topk(ACTIVE, dim=1).values[:, -1].mean())
     place = folder / name
     model.save(place)
     return place

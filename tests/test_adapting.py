@@ -146,7 +146,7 @@ def test_all_steps_end_in_a_model(request_, tmp_path):
     choice = json.loads((out / "choice.json").read_text())
     assert [row["name"] for row in choice["tried"]][:2] == ["base", "base with idf"]
     assert len(choice["tried"]) == 2 * len(("base", "preserve")) + (1 + len(POWERS)) * len(("half", "rank"))
-    kept, asked = choice["tried"][choice["kept"]], {row["asked"]: row for row in choice["general"]}
+    kept, asked = choice["tried"][choice["kept"]], {row["group"]: row for row in choice["general"]}
     assert bool(asked) == bool(choice["kept"])
     assert not asked or asked["all"]["model"] == pytest.approx(kept["general"], abs=1e-5)
     assert ("What it keeps of general knowledge" in (done.model / "README.md").read_text()) == bool(asked)

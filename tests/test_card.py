@@ -109,7 +109,7 @@ def test_an_adaptation_tells_what_it_reached(tiny_model, tmp_path):
 def test_a_card_says_what_may_be_lost_of_general_knowledge(tiny_model, tmp_path):
     row = {
         "by": "all",
-        "asked": "all",
+        "group": "all",
         "questions": 40,
         "baseline": 0.7,
         "model": 0.71,

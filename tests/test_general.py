@@ -94,7 +94,7 @@ THEIRS = {"ndcg@10": np.array([1.0, 1.0, 0.3]), "p@1": np.array([1.0, 1.0, 0.0])
 
 def test_figures_stand_for_all_for_each_kind_and_for_each_word():
     rows = general_rows(QUERIES, OURS, THEIRS)
-    assert [(row.by, row.asked, row.questions) for row in rows] == [
+    assert [(row.by, row.group, row.questions) for row in rows] == [
         ("all", "all", 3),
         ("kind", "forum", 2),
         ("kind", "wiki", 1),
@@ -113,7 +113,7 @@ def test_without_a_baseline_the_interval_is_of_the_mean():
     whole = general_rows(QUERIES, OURS, None)[0]
     assert whole.baseline is None and whole.low < 0.5 < whole.high
     keys = [column.key for column in general_table([whole]).columns]
-    assert keys == ["asked", "questions", "model", "low", "high", "first"]
+    assert keys == ["group", "questions", "model", "low", "high", "first"]
 
 
 def test_what_is_said_is_as_much_as_may_be_lost_and_of_how_many_questions():

@@ -64,9 +64,9 @@ def test_accuracies_by_hand():
     found = compare_groups(vectors, members("ababc", "suus-")).found
     # 0 deg: 10 b, 14 c, 25 a: third; 10: 14 c, 0 a, 25 a, 90 b: fourth; 25: 14 c, 10 b, 0 a: third
     # 90: 25 a, 14 c, 10 b: third; c alone isn't asked for
-    assert found["all"].asked == 4
+    assert found["all"].queries == 4
     assert found["all"].accuracy == {1: 0.0, 3: 0.75, 5: 1.0}
-    assert (found["seen"].asked, found["unseen"].asked) == (2, 2)
+    assert (found["seen"].queries, found["unseen"].queries) == (2, 2)
     assert found["seen"].accuracy == {1: 0.0, 3: 1.0, 5: 1.0}
     assert found["unseen"].accuracy == {1: 0.0, 3: 0.5, 5: 1.0}
 
@@ -122,7 +122,7 @@ def test_either_kind_of_model_is_measured(kind, tiny_model, tmp_path, file):
     found = measure_groups(load_encoder(folder), read_members(file))
     assert found.names == ("spending", "backup", "wood")
     assert np.array(found.difference).shape == (3, 3)
-    assert found.found["unseen"].asked == 1
+    assert found.found["unseen"].queries == 1
     assert found.within is not None
     assert -1.0 <= found.within <= 1.0
 

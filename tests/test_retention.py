@@ -93,7 +93,7 @@ def test_a_model_beside_itself_keeps_everything(tiny_model, zorvex_collection):
         assert set(figures["difference"].values()) == {0.0}
         assert set(figures["adjusted"].values()) == {1.0}
     assert sum(heard) == 2 * (len(domain.documents) + len(domain.queries) + len(general.documents) + 9)
-    assert {(row["low"], row["high"]) for row in told["general"]["asked"]} == {(0.0, 0.0)}
+    assert {(row["low"], row["high"]) for row in told["general"]["rows"]} == {(0.0, 0.0)}
     alone = retention_figures(ours)
     assert alone["general"]["model"] == told["general"]["model"]
     assert new_terms(model) == []

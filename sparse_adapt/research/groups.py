@@ -71,11 +71,11 @@ class GroupAccuracy:
     """How often one of the k nearest other texts is of the same group, for each k of AT.
 
     Nearest by cosine; of texts equally near the first in the file comes first. A text that is the only one of its
-    group can't be found and isn't asked for; it stands among the others as one that may be found instead.
+    group can't be found and has no query; it stands among the others as one that may be found instead.
     """
 
-    asked: int
-    accuracy: dict[int, float | None]  # none where nothing was asked
+    queries: int
+    accuracy: dict[int, float | None]  # none where there are no queries
 
 
 class Nearest(NamedTuple):

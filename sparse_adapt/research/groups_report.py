@@ -18,7 +18,7 @@ from sparse_adapt.research.drawing import empty_figure, markdown_of
 from sparse_adapt.research.groups import ALL, AT, Groups
 
 MAPS = (("difference", "mean absolute difference"), ("similarity", "mean cosine"))
-WHOLE = ("within", "between", "v_measure", "mean_difference")  # whatever texts are asked for
+WHOLE = ("within", "between", "v_measure", "mean_difference")  # whichever texts are queries
 NEAREST = 50  # rows of the table of nearest texts
 LABELLED = 30  # groups at most whose names stand beside a map
 Models = Mapping[str, Groups]  # by name: the model, and before it what it is held against
@@ -29,8 +29,8 @@ def group_tables(models: Models) -> list[Table]:
     first = next(iter(models.values()))
     figures = (
         Column("model", "model", "text"),
-        Column("texts", "texts asked for", "text"),
-        Column("asked", "number"),
+        Column("texts", "queries of", "text"),
+        Column("queries", "number"),
         *(Column(f"at {k}", f"A@{k}", "share", decimals=1) for k in AT),
         Column("within", "cosine within", decimals=3),
         Column("between", "between", decimals=3),
@@ -81,7 +81,7 @@ def _figures(model: str, groups: Groups) -> list[Row]:
     for name, group_accuracy in groups.found.items():
         alike = {key: getattr(groups, key) for key in WHOLE if name == ALL}
         accuracy = {f"at {k}": group_accuracy.accuracy[k] for k in AT}
-        rows.append({"model": model, "texts": name, "asked": group_accuracy.asked, **accuracy, **alike})
+        rows.append({"model": model, "texts": name, "queries": group_accuracy.queries, **accuracy, **alike})
     return rows
 
 

@@ -36,7 +36,7 @@ class GeneralRow(NamedTuple):
     """
 
     by: str
-    asked: str
+    group: str
     questions: int
     model: float
     baseline: float | None
@@ -116,9 +116,9 @@ def general_sentences(rows: Sequence[GeneralRow]) -> Iterator[str]:
         return
     kinds, whole = [row for row in rows if row.by == KIND], rows[0]
     questions = f"{whole.questions:,} general questions"
-    questions += f" ({_listed([each.asked for each in kinds])})" if kinds else ""
+    questions += f" ({_listed([each.group for each in kinds])})" if kinds else ""
     yield f"loses at most {100 * whole.most:.1f} points of nDCG@10 on {questions}, at 95 %"
-    ranked = "; ".join(f"{each.asked} {each.baseline:.3f} -> {each.model:.3f}" for each in kinds or [whole])
+    ranked = "; ".join(f"{each.group} {each.baseline:.3f} -> {each.model:.3f}" for each in kinds or [whole])
     yield f"nDCG@10 by kind: {ranked}; first passage right {whole.first_baseline:.1%} -> {whole.first:.1%}"
 
 
@@ -137,5 +137,5 @@ def general_table(rows: Sequence[GeneralRow]) -> Table:
 
 
 def read_general_rows(retention: Mapping[str, Any]) -> list[GeneralRow]:
-    """The rows that the figures of a model hold; none of a model that wasn't asked."""
-    return [GeneralRow(**row) for row in retention.get(GENERAL.name, {}).get("asked", ())]
+    """The rows that the figures of a model hold; none of a model that wasn't measured."""
+    return [GeneralRow(**row) for row in retention.get(GENERAL.name, {}).get("rows", ())]

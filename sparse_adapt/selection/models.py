@@ -67,7 +67,7 @@ class ComparedModel:
     weighed: TokenWeighting
     back: float | None
     result: ModelResult
-    general: ModelResult | None = None  # on general questions, where these were asked
+    general: ModelResult | None = None  # on general questions, where these count
 
     @property
     def label(self) -> str:

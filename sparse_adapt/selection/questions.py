@@ -1,4 +1,4 @@
-"""The general questions that are asked: those that come with the package, or a judged collection of one's own."""
+"""General questions: those that come with the package, or a judged collection of one's own."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -11,14 +11,14 @@ from sparse_adapt.synthetic.background import background_pairs
 from sparse_adapt.synthetic.general import general_measure
 
 PACKAGED = "general"  # names the questions that come with the package
-MOST = 10_000  # questions that are asked at the most: all of the package's
+MOST = 10_000  # questions at the most: all of the package's
 SATURATED = 0.9  # nDCG@10 of a base model from which on questions are too easy to show a loss
 
 
 def general_collection(source: str = PACKAGED, split: str = "test", most: int | None = None) -> Collection:
     """General questions over their passages: those that come with the package, or a judged collection.
 
-    `most`: how many of the package's questions are asked, `MOST` by default: an even share of each kind, over as large
+    `most`: how many of the package's questions, `MOST` by default: an even share of each kind, over as large
     a share of the passages. Raises InputError as `read_collection` does.
     """
     if source != PACKAGED:

@@ -275,7 +275,7 @@ def retention_figures(
         rows = general_rows(
             questions, ours[GENERAL.name], None if baseline is None else baseline[GENERAL.name]
         )
-        figures[GENERAL.name]["asked"] = [row._asdict() for row in rows]
+        figures[GENERAL.name]["rows"] = [row._asdict() for row in rows]
     return figures
 
 

@@ -1,6 +1,6 @@
 """The rule that keeps the base model or takes the adapted one, and what it says of what the base model knew.
 
-The queries that decide have to show a gain beyond chance: definitions in other words where they were asked, for
+The queries that decide have to show a gain beyond chance: definitions in other words where there are some, for
 synthetic queries say nothing of meaning; elsewhere all queries together. None of their kinds may fall beyond chance,
 nor may known items: synthetic queries share words with the documents that they were made from, each kind in its own
 way. Where definitions decide, synthetic queries together may not fall beyond chance, neither beside the base model nor

@@ -93,7 +93,7 @@ def general_columns(*, compared: bool) -> tuple[Column, ...]:
     change = [Column("change", "change", decimals=3, signed=True)] if compared else []
     first = [Column("first_baseline", "first right before", "share", decimals=1)] if compared else []
     return (
-        Column("asked", "general questions", "text"),
+        Column("group", "general questions", "text"),
         Column("questions", "number"),
         *before,
         Column("model", "after" if compared else "nDCG@10", decimals=3),

@@ -3,7 +3,7 @@
 | kind | becomes |
 |---|---|
 | a new word, or a phrase's acronym without a token | a term: it gets a token, and its definition teaches it |
-| a word with a token, a phrase | queries: its forms and its meaning are asked, and the model learns what they find |
+| a word with a token, a phrase | queries: its forms and its meaning, and the model learns what they find |
 
 `entries.jsonl` holds an entry a line with its forms, its senses and what becomes of it, to be read and edited: a line
 deleted is an entry that isn't used.
