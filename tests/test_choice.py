@@ -91,6 +91,15 @@ def test_a_model_without_the_words_that_were_asked_for_is_no_choice():
     assert choose([BASE, alone, words], words=True) == 2 and choose([BASE, alone, words]) == 1
 
 
+def test_a_table_for_queries_is_kept_even_where_every_one_may_forget(monkeypatch):
+    monkeypatch.setattr(models, "FORGETS", 0.005)
+    base = tried("base", "", None, 0.3, general=0.7)
+    forgetting = [tried("query-table", "", None, 0.4, general=0.5), tried("rank", "", 0.0, 0.45, general=0.5)]
+    assert choose([base, *forgetting], table=True) == 2 and choose([base, *forgetting]) == 0
+    bound = tried("rank at 50%", "", 0.5, 0.42, general=0.7)
+    assert choose([base, *forgetting, bound], table=True) == 3
+
+
 @pytest.mark.parametrize(
     ("others", "place"),
     [

@@ -153,12 +153,12 @@ def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
         makers = makers_of(plan, folder, settings.interpolations, request.reading, work.ranked)
         progress = work.watcher.count("models tried", len(makers))
         if settings.frozen:
-            choice = compare_as_they_are(makers, held_out, progress, words="query-table" in plan.stages)
+            choice = compare_as_they_are(makers, held_out, progress, table=request.ends_with_table)
         else:
-            words = bool({"dictionary", "query-table"} & set(plan.stages))
             last = folder == work.run  # else ranking, which is added to words and measured with them
             general = general_collection() if last else None
-            choice = try_models(makers, held_out, progress, general=general, words=words)
+            wanted = {"words": "dictionary" in plan.stages, "table": request.ends_with_table}
+            choice = try_models(makers, held_out, progress, general=general, **wanted)
         shutil.rmtree(folder / "model", ignore_errors=True)
         partial_folder = folder / "model.making"
         if settings.frozen or request.ends_with_table:  # the user wants it, whatever it gains

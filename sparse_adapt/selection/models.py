@@ -184,12 +184,13 @@ def try_models(
     *,
     general: Collection | None = None,
     words: bool = False,
+    table: bool = False,
 ) -> Choice:
     """Measure every model with and without token scales, and choose. The first has to be the base model.
 
-    `general`: general questions and passages, on which no model may lose. `words`: whether the others have what a
-    user wants and the base model lacks: what terms mean, of which synthetic queries say nothing, or a table for
-    queries. The base model isn't kept then, nor one that learnt to rank alone, unless all others may lose.
+    `general`: general questions and passages, on which no model may lose. `words`: whether the others know what terms
+    mean, of which synthetic queries say nothing; `table`: whether they have a table for queries, which the base model
+    lacks.
     """
     candidates: list[ComparedModel] = []
     for number, maker in enumerate(makers):
@@ -212,7 +213,7 @@ def try_models(
             for power_name, answers in of_ways.items()
         ]
         progress(1)
-    return Choice(tuple(candidates), choose(candidates, words=words))
+    return Choice(tuple(candidates), choose(candidates, words=words, table=table))
 
 
 def _power(token_scales: TokenScales, power: float) -> TokenScales:
@@ -220,28 +221,30 @@ def _power(token_scales: TokenScales, power: float) -> TokenScales:
 
 
 def compare_as_they_are(
-    makers: Sequence[Maker], collection: Collection, progress: Progress = no_progress, *, words: bool = False
+    makers: Sequence[Maker], collection: Collection, progress: Progress = no_progress, *, table: bool = False
 ) -> Choice:
     """Measure models with the token scales they have; the last is kept unless it is worse than the first.
 
-    `words`: as in `try_models`; the last is kept then.
+    `table`: as in `try_models`; the last is kept then.
     """
     candidates = []
     for maker in makers:
         candidates.append(ComparedModel(maker.name, "", None, evaluate_model(maker.make(), collection)))
         progress(1)
-    worse = not words and _is_worse(candidates[-1].result, candidates[0].result)
+    worse = not table and _is_worse(candidates[-1].result, candidates[0].result)
     return Choice(tuple(candidates), 0 if worse else len(candidates) - 1)
 
 
-def choose(candidates: Sequence[ComparedModel], *, words: bool = False) -> int:
+def choose(candidates: Sequence[ComparedModel], *, words: bool = False, table: bool = False) -> int:
     """The place of the one to keep; the first of `tried` is the base model as it is.
 
-    None is kept that may lose more than `FORGETS` on general questions. With `words` (see `try_models`) the base
-    model is kept only where no other is left.
+    None is kept that may lose more than `FORGETS` on general questions. With `words` the base model, and one that
+    learnt to rank alone, are kept only where no other is left. With `table` the base model is never kept, because a
+    user who wants a table can't use it: where all others may lose, the best of these is.
     """
     most = LONGER * candidates[0].figures["nonzero_document"]
-    bound = [place for place, each in enumerate(candidates) if not may_forget(each, candidates[0])]
+    usable = [place for place, each in enumerate(candidates) if not table or has_words(each.name)]
+    bound = [place for place in usable if not may_forget(candidates[place], candidates[0])] or usable
     able = [place for place in bound if not words or has_words(candidates[place].name)] or bound
     short = [place for place in able if candidates[place].figures["nonzero_document"] <= most] or able
     best = max(short, key=lambda place: candidates[place].figures[MEASURE])
