@@ -88,12 +88,15 @@ def few_questions() -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def few_passages(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Stages read one in forty of the general passages; all of them only where bytes are compared with the record."""
-    from sparse_adapt.synthetic.background import background_pairs
+    """Stages read few general passages and texts; all of them only where bytes are compared with the record."""
+    from sparse_adapt.synthetic.background import background_pairs, like_queries
 
+    like_queries.cache_clear()  # some of them are drawn from the texts
     with pytest.MonkeyPatch.context() as patch:
         if request.module.__name__ != "test_same_bytes":
             patch.setattr("sparse_adapt.objectives.texts.GENERAL_ONE_IN", 40)
+            for reader in ("objectives.anchor", "synthetic.background"):
+                patch.setattr(f"sparse_adapt.{reader}.TEXTS", 400)
             some = "sparse_adapt.objectives.general_candidates.background_pairs"
             patch.setattr(some, lambda: background_pairs()[::40])
         yield

@@ -414,9 +414,8 @@ def test_with_only_new_terms_taught_the_others_keep_their_vectors(tmp_path, requ
     assert [each["stage"] for each in packed.header.made.stages] == ["extend", "preserve"]
 
 
-@pytest.mark.parametrize(
-    "part", [0.5, *(pytest.param(part, marks=pytest.mark.nightly) for part in (0.2, 0.8))]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("part", [0.2, 0.5, 0.8])
 def test_a_killed_run_goes_on_to_the_same_result(tmp_path, request_, part):
     """Killed at whatever moment that is, and resumed, it ends with the bits of a run that wasn't."""
     torch.set_num_threads(1)

@@ -1,12 +1,11 @@
 """A stage of one's own, in one file and one row, is carried out in every way that the others are."""
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from forking import forked
 
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.place import Place
@@ -18,13 +17,6 @@ from sparse_adapt.stages import table
 
 ROW = table.Row("shorten", "added_stage:SHORTEN", "Train documents to be short.")
 QUICK = {"steps": 3, "batch_size": 4, "device": "cpu", "learning_rate": 1e-3}
-COMMAND = """
-import sys
-from sparse_adapt.stages import table
-table.STAGES = (*table.STAGES, table.Row(*{row!r}))
-from sparse_adapt.cli import main
-main()
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -68,15 +60,28 @@ def test_its_presets_are_among_the_others():
 
 
 def test_it_is_a_command(tmp_path, tiny_model, zorvex_collection):
-    words = ["shorten", "--model", tiny_model, "--corpus", zorvex_collection, "--device", "cpu"]
-    command = [sys.executable, "-c", COMMAND.format(row=tuple(ROW)), *map(str, words)]
-    done = subprocess.run(
-        [*command, "--steps", "2", "--weights", "brevity=0.5", "-o", str(tmp_path / "short")],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    words = [
+        "shorten",
+        "--model",
+        tiny_model,
+        "--corpus",
+        zorvex_collection,
+        "--device",
+        "cpu",
+        "--steps",
+        "2",
+    ]
+
+    def command():
+        for name in [name for name in sys.modules if name.startswith("sparse_adapt.cli")]:
+            del sys.modules[name]  # whose commands are made of the stages that were there
+        from sparse_adapt.cli import main
+
+        sys.argv = ["", *map(str, words), "--weights", "brevity=0.5", "-o", str(tmp_path / "short")]
+        main()
+
+    ended = forked(command)
+    assert ended.status == 0, ended.messages
     record = json.loads((tmp_path / "short" / "stage.json").read_text())
     assert (record["stage"], record["steps"]) == ("shorten", 2)
     assert record["settings"]["weights"] == {"brevity": 0.5}

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from sparse_adapt.collection import lines
 from sparse_adapt.collection.glossary import read_dictionary
 from sparse_adapt.collection.readers import read_documents, read_queries
 from sparse_adapt.errors import InputError
@@ -35,7 +36,6 @@ PACK = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
         ("c.trec.gz", b"<DOC>\n" + b"<TEXT>\n" * 2_000_000, "50 times its own size"),
         ("c.json.gz", b"[" + b"{}," * MANY + b"{}]", "50 times its own size"),
         ("c.json", b"[" + b" " * (1 << 26) + b"]", ":1: a line of over 33,554,432 bytes"),
-        ("c.json", b"[\n" + b"1,\n" * (22 << 20) + b"2]", "is over 67,108,864 signs long, and is read whole"),
     ],
 )
 def test_bombs_are_refused_with_their_bound(tmp_path, name, content, problem):
@@ -47,12 +47,20 @@ def test_bombs_are_refused_with_their_bound(tmp_path, name, content, problem):
     assert time.process_time() - start < 20
 
 
+def test_a_file_that_is_read_whole_has_a_bound(tmp_path, monkeypatch):
+    assert lines.LARGEST == 1 << 26
+    monkeypatch.setattr(lines, "LARGEST", 1 << 16)
+    (tmp_path / "c.json").write_bytes(b"[\n" + b"1,\n" * (22 << 10) + b"2]")
+    with pytest.raises(InputError, match="is over 65,536 signs long, and is read whole"):
+        list(read_documents(tmp_path / "c.json"))
+
+
 def test_what_texts_unfold_to_is_read(tmp_path):
-    lines = "".join(
+    rows = "".join(
         f'{{"_id": "{number}", "text": "{number * 7919 % 1009} words"}}\n' for number in range(150_000)
     )
-    assert len(lines) > 1 << 22
-    (tmp_path / "q.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    assert len(rows) > 1 << 22
+    (tmp_path / "q.jsonl.gz").write_bytes(gzip.compress(rows.encode()))
     assert sum(1 for _ in read_queries(tmp_path / "q.jsonl.gz")) == 150_000
 
 

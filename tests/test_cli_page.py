@@ -114,17 +114,12 @@ def test_a_shell_gets_a_completion_script():
         ("sparse-adapt dictionary --gl", ["--glossary"]),
     ],
 )
-def test_completion_knows_commands_and_options(typed, completed):
-    asked = {
-        "COMP_WORDS": typed,
-        "COMP_CWORD": str(typed.count(" ")),
-        "_SPARSE_ADAPT_COMPLETE": "complete_bash",
-    }
-    line = "import sys; sys.argv = ['sparse-adapt']; from sparse_adapt.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", line], env=os.environ | asked, capture_output=True, text=True, check=False
-    )
-    assert done.stdout.split() == completed, done.stderr
+def test_completion_knows_commands_and_options(sparse_adapt, monkeypatch, typed, completed):
+    for name, value in {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("_SPARSE_ADAPT_COMPLETE", "complete_bash")
+    done = sparse_adapt()
+    assert done.out.split() == completed, done.err
 
 
 # -- one name a thing -------------------------------------------------------------------------------

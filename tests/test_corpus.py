@@ -3,8 +3,6 @@
 import gzip
 import itertools
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -576,16 +574,6 @@ class TestSources:
     )
     def test_paths_are_not_asked_of_ir_datasets(self, path):
         assert problem_of(read_documents, path) == ": no such file; check the path"
-
-    def test_reading_a_file_needs_neither_torch_nor_ir_datasets(self, folder):
-        code = (
-            "import sys; from sparse_adapt.collection.readers import read_documents; list(read_documents(sys.argv[1]));"
-            "print([name for name in ('torch', 'transformers', 'ir_datasets') if name in sys.modules])"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", code, folder], capture_output=True, text=True, check=True
-        )
-        assert done.stdout.strip() == "[]"
 
 
 class TestIrDatasets:

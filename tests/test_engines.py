@@ -25,6 +25,8 @@ from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
 HOLDING = [row.name for row in ENGINES if row.holds == "vectors"]
 LOCAL = [row.name for row in ENGINES if row.holds == "vectors" and row.in_process]
+SERVERS = {"pgvector"}  # each start of which takes seconds; tests of its own rank by it
+IN_PROCESS = [pytest.param(name, marks=pytest.mark.nightly) if name in SERVERS else name for name in LOCAL]
 LIBRARIES = ["ciff", "seismic"]
 
 
@@ -44,7 +46,7 @@ def test_every_file_is_as_it_was(name, tmp_path, golden_folder):
     assert (manifest.queries, manifest.empty_queries) == (1, 1)
 
 
-@pytest.mark.parametrize("name", LOCAL)
+@pytest.mark.parametrize("name", IN_PROCESS)
 def test_odd_tokens_are_found_as_they_are(name, tmp_path):
     documents = one_each(len(SHORT_ODD_TOKENS))
     export(name, tmp_path / "out", SHORT_ODD_TOKENS, documents)
@@ -58,7 +60,7 @@ def test_odd_tokens_are_found_as_they_are(name, tmp_path):
     }
 
 
-@pytest.mark.parametrize("name", LOCAL)
+@pytest.mark.parametrize("name", IN_PROCESS)
 def test_random_vectors_rank_as_in_exact_search(name, tmp_path, capfd):
     matrix = random(120, 60, density=0.2, random_state=1, format="csr", dtype=np.float32)
     matrix.data *= 3
@@ -98,7 +100,7 @@ def test_entries_of_one_token_in_one_text_add_up(name, tmp_path):
         for kind in ("once", "twice")
     ]
     assert content[0] == content[1]
-    if name in LOCAL:
+    if name in {*LOCAL} - SERVERS:
         with open_engine(name, tmp_path / "twice") as engine:
             assert engine.search_all(doubled, 3) == engine.search_all(once, 3)
             assert check_engine(engine, doubled, doubled).faults == ()

@@ -78,6 +78,47 @@ def test_diagnostics_never_imports_what_trains():
         assert not forbidden & set(imported(path, "sparse_adapt")), path.name
 
 
+@pytest.mark.parametrize(
+    ("code", "heavy"),
+    [
+        ("sparse_adapt.terms.mining", {"torch", "transformers"}),
+        ("sparse_adapt.stages.table; [table.find_stage(name) for name in table.stage_names()]", {"torch"}),
+        (
+            "sparse_adapt.collection.readers; list(readers.read_documents('coined'))",
+            {"torch", "transformers", "ir_datasets"},
+        ),
+    ],
+)
+def test_reading_a_file_or_a_table_loads_nothing_heavy(code, heavy):
+    module, _, rest = code.partition(";")
+    package, _, name = module.rpartition(".")
+    code = f"import sys; from {package} import {name};{rest or 'pass'}; print(*{heavy} & {{*sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
+
+
+def at_import(module: str, seen: set[str]) -> set[str]:
+    """All that is imported where a module of the package is: ours and others', by their statements at the top."""
+    path = ROOT.parent / f"{module.replace('.', '/')}.py"
+    path = path if path.exists() else path.with_suffix("") / "__init__.py"
+    if module in seen or not path.exists():
+        return seen | {module.partition(".")[0]}
+    seen = seen | {module}
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom):
+            places = [str(node.module), *(f"{node.module}.{each.name}" for each in node.names)]
+        else:
+            places = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+        for place in places:
+            seen = at_import(place, seen)
+    return seen
+
+
+def test_a_first_look_loads_nothing_that_measures():
+    assert {"torch", "ranx"} <= at_import("sparse_adapt.retrieve.evaluate", set())
+    assert not {"ranx", "matplotlib"} & at_import("sparse_adapt.pipeline.demo_report", set())
+
+
 def test_the_package_itself_is_light():
     code = "import sys; before = set(sys.modules); import sparse_adapt; print(len(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -151,9 +151,16 @@ def test_scores_stay_in_float32_where_the_model_runs_in_bfloat16(encoder):
     assert_close(kd, (batch.teacher - scores)[batch.present].square().mean(), atol=0.0, rtol=1e-5)
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+FAMILIES = ("bert", "roberta", "modernbert-no-bias", "xlm-roberta", "deberta-v2-narrow")
+
+
 @pytest.mark.parametrize(
-    "family", ["bert", "roberta", "modernbert-no-bias", "xlm-roberta", "deberta-v2-narrow"]
+    ("family", "precision"),
+    [
+        *((family, "float32") for family in FAMILIES),
+        (FAMILIES[0], "bfloat16"),
+        *(pytest.param(family, "bfloat16", marks=pytest.mark.nightly) for family in FAMILIES[1:]),
+    ],
 )
 def test_stages_train_every_family(family, precision, tmp_path):
     encoder = extended(build(tmp_path / "model", family, tied=family != "bert"))

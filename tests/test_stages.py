@@ -1,5 +1,6 @@
 """Batches and loss terms of the stages, on the real tokenizer and small corpora."""
 
+import copy
 import math
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from sparse_adapt.model import vocabulary
 from sparse_adapt.model.head.pooling import activate
 from sparse_adapt.model.idf import fourth_root, shares_of
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.objectives import anchor as anchor_module
 from sparse_adapt.objectives import meanings
 from sparse_adapt.objectives.anchor import SparseBackground, anchor
 from sparse_adapt.objectives.matching import StepReading, penalty, sparsity
@@ -27,7 +29,7 @@ from sparse_adapt.stages.dictionary import Dictionary, dictionary
 from sparse_adapt.stages.distill import Distill, SixTerms
 from sparse_adapt.stages.rank import Rank, RankTask, RankWeights
 from sparse_adapt.stages.warmup import SYNTHETIC_SHARE, Warmup, domain_vocabulary, warmup
-from sparse_adapt.synthetic.background import LIKE_PASSAGES, TEXTS, synthetic
+from sparse_adapt.synthetic.background import LIKE_PASSAGES, synthetic
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.training import losses
 from sparse_adapt.training.loop import random_at, train
@@ -45,11 +47,22 @@ CANDIDATES = [
 SHORT = {"steps": 2, "batch_size": 4, "labeller": "none"}
 
 
-@pytest.fixture
-def encoder() -> SparseEncoder:
-    model = SparseEncoder.load("splade-tiny")
+@pytest.fixture(scope="module")
+def loaded() -> list[SparseEncoder]:
+    """The bundled model, and the same with a token for a term. Read only."""
+    base, model = (SparseEncoder.load("splade-tiny") for _ in range(2))
     vocabulary.extend(model, [Term("Zorvex", "jargon")])
-    return model
+    return [base, model]
+
+
+@pytest.fixture
+def base(loaded) -> SparseEncoder:
+    return copy.deepcopy(loaded[0])
+
+
+@pytest.fixture
+def encoder(loaded) -> SparseEncoder:
+    return copy.deepcopy(loaded[1])
 
 
 def the_warmup(encoder, **settings):
@@ -377,13 +390,11 @@ def test_scales_begin_with_the_idf_of_the_documents(encoder):
     np.testing.assert_allclose(stage.beside(weights).detach().numpy(), counted, rtol=1e-5)
 
 
-def test_scales_begin_with_how_common_a_token_is_in_background_texts_too(encoder):
+def test_scales_begin_with_how_common_a_token_is_in_background_texts_too(encoder, base):
     anchored = Rank(**{**LEARNT, "weights": {}})
-    stage = RankTask(encoder, CANDIDATES, DOCUMENTS, anchored, SparseEncoder.load("splade-tiny"))
+    stage = RankTask(encoder, CANDIDATES, DOCUMENTS, anchored, base)
     documents = encode(encoder, list(DOCUMENTS.values()), "document")
-    passages = encode(
-        SparseEncoder.load("splade-tiny"), synthetic(TEXTS, anchored.seed)[LIKE_PASSAGES], "document"
-    )
+    passages = encode(base, synthetic(anchor_module.TEXTS, anchored.seed)[LIKE_PASSAGES], "document")
     everywhere = np.pad(shares_of(passages), (0, encoder.vocabulary_size - passages.shape[1]))
     np.testing.assert_allclose(stage.beside.values, fourth_root(documents, everywhere), rtol=1e-4)
     common = int(everywhere.argmax())
@@ -409,13 +420,13 @@ def test_a_divergence_from_the_teacher_counts_scales(encoder):
     assert float(terms["kd"]) == pytest.approx(float(expected), rel=1e-4)
 
 
-def test_scales_learn_where_texts_match_and_go_with_the_model(encoder, tmp_path):
+def test_scales_learn_where_texts_match_and_go_with_the_model(encoder, base, tmp_path):
     stage = RankTask(encoder, CANDIDATES, DOCUMENTS, Rank(**LEARNT))
     start = stage.beside.values
     train(encoder, stage, tmp_path)
     moved = np.flatnonzero(stage.beside.values != start)
     texts = [*DOCUMENTS.values(), *(entry.query for entry in CANDIDATES)]
-    active = set(encode(SparseEncoder.load("splade-tiny"), texts, "document").indices.tolist())
+    active = set(encode(base, texts, "document").indices.tolist())
     assert 0 < len(moved) < 2 * len(active)
     assert encoder.token_scales is None
     stage.conclude(encoder)
@@ -451,8 +462,8 @@ def test_background_texts_are_like_queries_and_like_passages_and_the_same_for_a_
     assert len(set(words)) > len(words) / 3
 
 
-def test_background_texts_are_far_from_a_model_by_what_it_forgot(encoder):
-    background = SparseBackground(encoder, SparseEncoder.load("splade-tiny"), 0)
+def test_background_texts_are_far_from_a_model_by_what_it_forgot(encoder, base):
+    background = SparseBackground(encoder, base, 0)
     rows = background.draw(random_at(0, 0))
     with torch.no_grad():
         extended = float(background.distance(encoder, rows))
@@ -463,8 +474,8 @@ def test_background_texts_are_far_from_a_model_by_what_it_forgot(encoder):
     assert extended < 0.01 < changed < inactive == pytest.approx(1.0)
 
 
-def test_background_texts_are_far_from_a_model_whose_scales_moved(encoder):
-    background = SparseBackground(encoder, SparseEncoder.load("splade-tiny"), 0)
+def test_background_texts_are_far_from_a_model_whose_scales_moved(encoder, base):
+    background = SparseBackground(encoder, base, 0)
     rows = background.draw(random_at(0, 0))
     token_scales = LearntScales(np.full(encoder.vocabulary_size, 3.0, np.float32), 0.1)
     with torch.no_grad():
@@ -506,11 +517,11 @@ def test_a_step_reads_each_text_once(encoder):
     assert sorted(read) == sorted(map(len, [*stage.matched.ids(batch), *batch.samples.token_ids, *general]))
 
 
-def test_an_anchor_in_background_texts_keeps_what_others_mean(tmp_path):
+def test_an_anchor_in_background_texts_keeps_what_others_mean(base, tmp_path):
     texts, forgotten = synthetic(60, 9), {}
-    before = encode(SparseEncoder.load("splade-tiny"), texts, "document")
+    before = encode(base, texts, "document")
     for weight in (0.0, 50.0):
-        model = SparseEncoder.load("splade-tiny")
+        model = copy.deepcopy(base)
         settings = Rank(
             steps=8,
             batch_size=4,
@@ -535,8 +546,8 @@ def test_a_teacher_without_an_opinion_finds_nothing_relevant(encoder):
 
 
 @pytest.mark.parametrize("extended", [True, False])
-def test_distill_trains_with_and_without_new_tokens(encoder, tmp_path, extended):
-    model = encoder if extended else SparseEncoder.load("splade-tiny")
+def test_distill_trains_with_and_without_new_tokens(encoder, base, tmp_path, extended):
+    model = encoder if extended else base
     settings = settings_for("distill").model_copy(update=SHORT)
     stage = SixTerms(model, CANDIDATES, DOCUMENTS, settings)
     history = train(model, stage, tmp_path)
@@ -544,11 +555,10 @@ def test_distill_trains_with_and_without_new_tokens(encoder, tmp_path, extended)
     assert np.isfinite([value for row in history for value in row.values()]).all()
 
 
-def test_the_same_seed_gives_the_same_bits(tmp_path):
+def test_the_same_seed_gives_the_same_bits(encoder, tmp_path):
     results = []
     for number in range(2):
-        model = SparseEncoder.load("splade-tiny")
-        vocabulary.extend(model, [Term("Zorvex", "jargon")])
+        model = copy.deepcopy(encoder)
         (tmp_path / str(number)).mkdir()
         train(model, the_warmup(model), tmp_path / str(number))
         results.append(model.input_rows[model.old_size :].detach().clone())
