@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md shows works as it stands: a stage and an engine are one file and one row."""
+"""What CONTRIBUTING.md shows works as it stands: each of its files, in a folder of their own, and each of its rows."""
 
 import re
 import sys
@@ -12,19 +12,27 @@ import torch
 from odd import export
 from scipy.sparse import random as random_matrix
 
+from sparse_adapt.collection import readers
 from sparse_adapt.engines import formats
 from sparse_adapt.engines.formats import open_engine
 from sparse_adapt.engines.parity import check_engine
+from sparse_adapt.errors import InputError
 from sparse_adapt.files.place import Place
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.objectives.loss_terms import term
 from sparse_adapt.pipeline.plan import settings_for
+from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
+from sparse_adapt.selection import rule
+from sparse_adapt.selection.evidence import BACKGROUND, Kind
 from sparse_adapt.stages import table
 from sparse_adapt.stages.distill import Distill, DistillWeights
 from sparse_adapt.stages.runner import carry_out_stage
 
 PAGE = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
-PLACED = re.compile(r"`sparse_adapt/[\w/]+/(\w+)\.py`:\n\n```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+PLACED = re.compile(
+    r"`(?:sparse_adapt|diagnostics)/(?:\w+/)*(\w+)\.py`:\n\n```python\n(.*?)^```$", re.DOTALL | re.MULTILINE
+)
 FILES = dict(PLACED.findall(PAGE))
 
 
@@ -50,7 +58,7 @@ def added(tmp_path, monkeypatch):
 
 
 def test_each_file_is_under_thirty_lines():
-    assert {"quiet", "plain", "length"} <= FILES.keys()
+    assert {"quiet", "plain", "length", "mails", "heaviest"} <= FILES.keys()
     for name, text in FILES.items():
         assert len([line for line in text.splitlines() if line.strip()]) < 30, name
 
@@ -102,3 +110,40 @@ def test_the_loss_term_by_hand(added):
 
     queries = torch.tensor([[3.0, 1.0, 0.0], [2.0, 0.0, 0.0]])  # beyond the heaviest: 1 and 0
     assert length(SimpleNamespace(queries=queries)).item() == 0.5
+
+
+def test_a_reader_is_added(added, tmp_path, monkeypatch):
+    from mails import read_mails
+
+    row = re.search(r'^".mbox": .*$', PAGE, re.MULTILINE)[0]
+    rows = eval(f"{{{row}}}", {"read_mails": read_mails})
+    monkeypatch.setitem(readers.READERS, "documents", readers.READERS["documents"] | rows)
+    mail = "From me\nMessage-ID: {0}\nSubject: Pumps\n\nThe pump {0}.\n\n"
+    (tmp_path / "box.mbox").write_text("".join(map(mail.format, ("m1", "m2"))))
+    found = [*readers.read_documents(tmp_path / "box.mbox")]
+    assert found == [readers.Document(name, f"The pump {name}.\n", "Pumps") for name in ("m1", "m2")]
+    (tmp_path / "box.mbox").write_text(mail.format("m1") * 2)
+    with pytest.raises(InputError, match=r'box\.mbox:2: duplicate document id "m1"'):
+        [*readers.read_documents(tmp_path / "box.mbox")]
+
+
+def test_a_diagnostic_is_added(added, tiny_model):
+    from heaviest import heaviest
+
+    model, texts = SparseEncoder.load(tiny_model), ["the server", "a backup of the server"]
+    found = heaviest(model, texts)
+    largest = encode(model, texts, "document").toarray().argmax(axis=1)
+    assert found.tokens == tuple(model.tokenizer.convert_ids_to_tokens(largest.tolist()))
+    assert found.headline.endswith("are the heaviest of 2 texts")
+    assert found.tokens[0] in found.page("Model") and found.tokens[0] in str(found)
+
+
+def test_a_kind_is_added_to_the_rule(monkeypatch):
+    shown = re.search(r'^Kind\("titles".*$', PAGE, re.MULTILINE)[0]
+    monkeypatch.setattr(rule, "RETAINED", (eval(shown, {"Kind": Kind}),))
+    none = {"false_activations": 0.0}
+    inactive = {"baseline": none, "model": none}
+    fallen = {"baseline": {"mrr@10": 0.5}, "model": {"mrr@10": 0.4}, "difference": {"mrr@10": -0.1}}
+    first, second = rule.retention_lines({"titles": fallen, "general": inactive, BACKGROUND.name: inactive})
+    assert first == "FALLS: MRR@10 of titles 0.500 -> 0.400"
+    assert second.startswith("MRR@10 of titles 0.500 -> 0.400; ")
