@@ -2,18 +2,20 @@
 
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import torch
 from families import build
-from forking import forked, kill_this
+from forking import dying_at, forked, kill_this
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -76,11 +78,12 @@ def settings(**given: object) -> Training:
     return Training.model_validate({**CPU, "batch_size": 3, **given})
 
 
-@pytest.fixture(params=["tied", "untied", "no-bias"])
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Models whose new rows lie in two, three and one matrices."""
+@pytest.fixture(scope="module", params=["tied", "untied", "no-bias"])
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Models whose new rows lie in two, three and one matrices. Read only."""
     family = "modernbert-no-bias" if request.param == "no-bias" else "bert"
-    return build(tmp_path / "base", family, tied=request.param != "untied", spare=5)
+    place = tmp_path_factory.mktemp(request.param) / "base"
+    return build(place, family, tied=request.param != "untied", spare=5)
 
 
 # -- what moves ----------------------------------------------------------------------------------
@@ -187,16 +190,8 @@ def test_schedule_stays_within_its_range(steps, ramp):
 
 
 def test_history_holds_each_term_its_sum_and_the_rate(tiny_model, tmp_path):
-    encoder = extended(tiny_model)
-    told: list[tuple[int, int]] = []
-    history = train(
-        encoder,
-        Pull(encoder, settings(learning_rate=1e-3)),
-        tmp_path,
-        progress=lambda done, steps, _: told.append((done, steps)),
-    )
-    assert [row["step"] for row in history] == [1, 2, 3, 4, 5, 6]
-    assert told == [(step, 6) for step in range(1, 7)]
+    _, history, steps = teach(tiny_model, tmp_path, learning_rate=1e-3)
+    assert [row["step"] for row in history] == steps == [1, 2, 3, 4, 5, 6]
     for step, row in enumerate(history):
         assert row["loss"] == pytest.approx(row["near"] + 0.1 * row["short"], rel=1e-5)
         assert row["learning_rate"] == pytest.approx(1e-3 * schedule(step, 6, 0.2))
@@ -214,8 +209,7 @@ def test_gradients_are_cut_to_their_largest_norm(tiny_model, tmp_path, monkeypat
         return result
 
     monkeypatch.setattr(loop.nn.utils, "clip_grad_norm_", spy)
-    encoder = extended(tiny_model)
-    train(encoder, Pull(encoder, settings(max_gradient_norm=0.25, steps=2)), tmp_path)
+    teach(tiny_model, tmp_path, max_gradient_norm=0.25, steps=2)
     assert seen == pytest.approx([0.25, 0.25], rel=1e-3)
 
 
@@ -236,17 +230,16 @@ class InParts(Pull):
 
 @pytest.mark.parametrize("which", ["new", "all"])
 def test_two_parts_of_four_equal_one_of_eight(folder, tmp_path, which):
-    ends = []
-    for parts in (1, 2, 4):
-        encoder = extended(folder)
-        given = settings(gradient_accumulation=parts, batch_size=8 // parts, train=which, learning_rate=1e-3)
-        place = tmp_path / str(parts)
-        place.mkdir()
-        history = train(encoder, InParts(encoder, given), place)
-        ends.append((encoder.output_rows.detach(), [row["near"] for row in history]))
-    for rows, near in ends[1:]:
-        assert_close(rows, ends[0][0], atol=1e-4, rtol=1e-3)
-        assert near == pytest.approx(ends[0][1], rel=1e-4)
+    given = {"train": which, "learning_rate": 1e-3, "task": InParts}
+    one, *others = (
+        teach(folder, tmp_path / str(parts), gradient_accumulation=parts, batch_size=8 // parts, **given)
+        for parts in (1, 2, 4)
+    )
+    for end in others:
+        assert_close(end.encoder.output_rows, one.encoder.output_rows, atol=1e-4, rtol=1e-3)
+        assert [row["near"] for row in end.history] == pytest.approx(
+            [row["near"] for row in one.history], rel=1e-4
+        )
 
 
 # -- words that learn together -------------------------------------------------------------------
@@ -289,20 +282,6 @@ def test_words_learn_together_only_where_embeddings_learn(folder, tmp_path):
     assert torch.equal(*rows)
 
 
-def test_words_that_learn_together_go_on_where_they_were(folder, tmp_path):
-    given, features = settings(train="all", weight_decay=0.1), [[1.0, 0.5], [0.3, -1.0], [0.1, 0.7]]
-    for place in ("whole", "stopped"):
-        (tmp_path / place).mkdir()
-    whole, encoder = extended(folder), extended(folder)
-    history = train(whole, Kin(whole, given, features), tmp_path / "whole")
-    with pytest.raises(Stopped):
-        train(encoder, Kin(encoder, given, features), tmp_path / "stopped", progress=stop_at(5))
-    encoder = extended(folder)
-    assert train(encoder, Kin(encoder, given, features), tmp_path / "stopped") == history
-    after = snapshot(encoder)
-    assert all(torch.equal(after[name], tensor) for name, tensor in snapshot(whole).items())
-
-
 # -- interruptions -------------------------------------------------------------------------------
 
 
@@ -310,117 +289,115 @@ class Stopped(Exception):
     """Somebody pulled the plug."""
 
 
-def stop_at(step: int) -> Callable[[int, int, Mapping[str, float]], None]:
-    def progress(done: int, _: int, __: Mapping[str, float]) -> None:
-        if done == step:
+class Taught(NamedTuple):
+    """A model, what its training gave, and the steps that it took this time."""
+
+    encoder: SparseEncoder
+    history: list[dict[str, float]] | None
+    steps: list[int]
+
+    def same_as(self, other: "Taught") -> bool:
+        ours, theirs = snapshot(self.encoder), snapshot(other.encoder)
+        return self.history == other.history and all(torch.equal(ours[name], theirs[name]) for name in theirs)
+
+
+def teach(
+    folder: Path, place: Path, stop: int = 0, task: Callable[..., Pull] = Pull, **given: object
+) -> Taught:
+    """Train a model anew or go on, up to the step of a stop."""
+    place.mkdir(exist_ok=True)
+    taught = Taught(extended(folder), None, [])
+
+    def progress(done: int, *_: object) -> None:
+        taught.steps.append(done)
+        if done == stop:
             raise Stopped
 
-    return progress
+    stage = task(taught.encoder, settings(**given))
+    with pytest.raises(Stopped) if stop else nullcontext():
+        return taught._replace(history=train(taught.encoder, stage, place, progress=progress))
+    return taught
 
 
 @pytest.mark.parametrize("which", ["new", "all"])
-@pytest.mark.parametrize("stops", [[1, 2], [4, 5, 5, 6]])
-def test_a_resumed_training_ends_bit_for_bit_where_an_uninterrupted_one_does(folder, tmp_path, which, stops):
-    given = settings(train=which, weight_decay=0.1, gradient_accumulation=2)
-    for place in ("whole", "stopped"):
-        (tmp_path / place).mkdir()
-    whole = extended(folder)
-    history = train(whole, Pull(whole, given), tmp_path / "whole")
-    for stop in stops:
-        encoder = extended(folder)
-        with pytest.raises(Stopped):
-            train(encoder, Pull(encoder, given), tmp_path / "stopped", progress=stop_at(stop))
-    encoder = extended(folder)
-    resumed = train(encoder, Pull(encoder, given), tmp_path / "stopped")
-    assert resumed == history
-    assert (tmp_path / "stopped" / HISTORY_FILE).read_text() == (
-        tmp_path / "whole" / HISTORY_FILE
-    ).read_text()
-    after = snapshot(encoder)
-    assert all(torch.equal(after[name], tensor) for name, tensor in snapshot(whole).items())
+def test_a_resumed_training_ends_bit_for_bit_where_an_uninterrupted_one_does(folder, tmp_path, which):
+    given = {"train": which, "weight_decay": 0.1, "gradient_accumulation": 2}
+    whole = teach(folder, tmp_path / "whole", **given)
+    for stop in (1, 2, 4, 5, 5, 6):
+        teach(folder, tmp_path / "stopped", stop, **given)
+    assert teach(folder, tmp_path / "stopped", **given).same_as(whole)
+    histories = [(tmp_path / place / HISTORY_FILE).read_bytes() for place in ("whole", "stopped")]
+    assert histories[0] == histories[1]
 
 
-def test_steps_are_not_repeated_after_a_checkpoint(tiny_model, tmp_path):
-    encoder = extended(tiny_model)
-    with pytest.raises(Stopped):
-        train(encoder, Pull(encoder, settings()), tmp_path, progress=stop_at(5))
-    done: list[int] = []
-    encoder = extended(tiny_model)
-    train(encoder, Pull(encoder, settings()), tmp_path, progress=lambda step, *_: done.append(step))
-    assert done == [5, 6]  # a checkpoint every 2 steps
+def test_words_that_learn_together_go_on_where_they_were(folder, tmp_path):
+    features = [[1.0, 0.5], [0.3, -1.0], [0.1, 0.7]]
+    given = {"train": "all", "weight_decay": 0.1, "task": lambda *two: Kin(*two, features)}
+    whole = teach(folder, tmp_path / "whole", **given)
+    teach(folder, tmp_path / "stopped", 5, **given)
+    assert teach(folder, tmp_path / "stopped", **given).same_as(whole)
 
 
 def test_a_finished_training_loses_nothing_until_it_is_forgotten(tiny_model, tmp_path):
-    encoder = extended(tiny_model)
-    history = train(encoder, Pull(encoder, settings()), tmp_path)
-    again = extended(tiny_model)  # as after a disk that was full when the model was to be saved
-    assert train(again, Pull(again, settings()), tmp_path, progress=stop_at(1)) == history
-    assert torch.equal(again.output_rows, encoder.output_rows)
+    first = teach(tiny_model, tmp_path)
+    again = teach(tiny_model, tmp_path)  # as after a disk that was full when the model was to be saved
+    assert again.same_as(first) and again.steps == []
     forget(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [HISTORY_FILE]
     forget(tmp_path)
 
 
-def test_a_history_that_was_cut_within_a_line_goes_on(tiny_model, tmp_path):
-    encoder = extended(tiny_model)
-    with pytest.raises(Stopped):
-        train(encoder, Pull(encoder, settings()), tmp_path, progress=stop_at(3))
-    with (tmp_path / HISTORY_FILE).open("a") as file:
-        file.write('{"step": 4, "ne')
-    encoder = extended(tiny_model)
-    assert [row["step"] for row in train(encoder, Pull(encoder, settings()), tmp_path)] == [1, 2, 3, 4, 5, 6]
-
-
 def test_the_state_of_another_model_is_refused(tiny_model, tmp_path):
-    encoder = extended(tiny_model)
-    with pytest.raises(Stopped):
-        train(encoder, Pull(encoder, settings()), tmp_path, progress=stop_at(3))
+    teach(tiny_model, tmp_path, 3)
     other = SparseEncoder.load(tiny_model)
     extend(other, [Term("quuxly", "jargon")])
     with pytest.raises(InputError, match="another model"):
         train(other, Pull(other, settings()), tmp_path)
 
 
-@pytest.mark.parametrize("damage", [b"", b"\x08", b"x" * 100, None])
-def test_a_state_that_is_damaged_gives_way_to_the_one_before(tiny_model, tmp_path, damage):
-    whole = extended(tiny_model)
-    (tmp_path / "whole").mkdir()
-    history = train(whole, Pull(whole, settings()), tmp_path / "whole")
-    place = tmp_path / "stopped"
-    place.mkdir()
-    encoder = extended(tiny_model)
-    with pytest.raises(Stopped):
-        train(encoder, Pull(encoder, settings()), place, progress=stop_at(5))  # states of steps 2 and 4
-    content = (place / STATE_FILE).read_bytes()
-    (place / STATE_FILE).write_bytes(content[: len(content) // 2] if damage is None else damage)
-    done: list[int] = []
-    encoder = extended(tiny_model)
-    resumed = train(encoder, Pull(encoder, settings()), place, progress=lambda step, *_: done.append(step))
-    assert (done, resumed) == ([3, 4, 5, 6], history)
-    after = snapshot(encoder)
-    assert all(torch.equal(after[name], tensor) for name, tensor in snapshot(whole).items())
+def damaged(content: bytes | None = None) -> Callable[[Path], object]:
+    """Damage to the newest state: other content, or half of it."""
+
+    def damage(place: Path) -> None:
+        path = place / STATE_FILE
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2] if content is None else content)
+
+    return damage
 
 
-def test_without_a_sound_state_a_training_begins_again(tiny_model, tmp_path):
-    encoder = extended(tiny_model)
-    with pytest.raises(Stopped):
-        train(encoder, Pull(encoder, settings()), tmp_path, progress=stop_at(5))
+def unsound(place: Path) -> None:
     for name in (STATE_FILE, BEFORE_FILE):
-        (tmp_path / name).write_bytes(b"")
-    encoder = extended(tiny_model)
-    assert [row["step"] for row in train(encoder, Pull(encoder, settings()), tmp_path)] == [1, 2, 3, 4, 5, 6]
+        (place / name).write_bytes(b"")
 
 
-@pytest.mark.parametrize("rows", [0, 1, 3])
-def test_a_state_counts_only_with_the_history_of_its_steps(tiny_model, tmp_path, rows):
-    """A disk that lost its power may hold the state without the last lines."""
-    encoder = extended(tiny_model)
-    with pytest.raises(Stopped):
-        train(encoder, Pull(encoder, settings()), tmp_path, progress=stop_at(5))
-    lines = (tmp_path / HISTORY_FILE).read_bytes().splitlines(keepends=True)
-    (tmp_path / HISTORY_FILE).write_bytes(b"".join(lines[:rows]) + b"\xff\xfe")
-    encoder = extended(tiny_model)
-    assert [row["step"] for row in train(encoder, Pull(encoder, settings()), tmp_path)] == [1, 2, 3, 4, 5, 6]
+def with_lines(rows: int) -> Callable[[Path], object]:
+    """A history that lost the lines behind these, as on a disk that lost its power."""
+
+    def cut(place: Path) -> None:
+        lines = (place / HISTORY_FILE).read_bytes().splitlines(keepends=True)
+        (place / HISTORY_FILE).write_bytes(b"".join(lines[:rows]) + b"\xff\xfe")
+
+    return cut
+
+
+def with_half_a_line(place: Path) -> None:
+    with (place / HISTORY_FILE).open("a") as file:
+        file.write('{"step": 6, "ne')
+
+
+def test_what_an_interruption_leaves_is_gone_on_from_as_far_as_it_is_sound(tiny_model, tmp_path):
+    """Stopped at step 5 it leaves the states of steps 2 and 4; no step is done again behind a sound one."""
+    whole = teach(tiny_model, tmp_path / "whole")
+    teach(tiny_model, tmp_path / "stopped", 5)
+    cases = [(lambda _: None, 5), (with_half_a_line, 5), (unsound, 1)]
+    cases += [(damaged(content), 3) for content in (b"", b"\x08", b"x" * 100, None)]
+    cases += [(with_lines(rows), 3 if rows == 3 else 1) for rows in (0, 1, 3)]
+    for number, (damage, first) in enumerate(cases):
+        place = Path(shutil.copytree(tmp_path / "stopped", tmp_path / str(number)))
+        damage(place)
+        resumed = teach(tiny_model, place)
+        assert resumed.steps == [*range(first, 7)], number
+        assert resumed.same_as(whole), number
 
 
 def test_a_state_is_on_the_disk_before_it_is_in_its_place(tiny_model, tmp_path, monkeypatch):
@@ -447,47 +424,32 @@ def test_a_state_is_on_the_disk_before_it_is_in_its_place(tiny_model, tmp_path, 
         assert ("sync", str(tmp_path)) in events[place:]
 
 
-def train_dying(model: Path, place: Path, step: int, saving: bool) -> None:
+def teach_dying(model: Path, place: Path, step: int, saving: bool) -> None:
     """Train, and die behind a step, or while a state is saved."""
-
-    def progress(done: int, *_: object) -> None:
-        if done == step:
-            kill_this()
-
     if saving:
         Path.replace = lambda *_: kill_this()  # the state is written, but not yet in its place
     encoder = extended(model)
-    train(encoder, Pull(encoder, settings(train="all")), place, progress=progress)
+    train(encoder, Pull(encoder, settings(train="all")), place, progress=dying_at(step))
 
 
 def test_a_killed_process_leaves_no_trace_in_the_result(tiny_model, tmp_path):
     torch.set_num_threads(1)
-    (tmp_path / "whole").mkdir()
-    whole = extended(tiny_model)
-    history = train(whole, Pull(whole, settings(train="all")), tmp_path / "whole")
-    place = tmp_path / "killed"
+    whole, place = teach(tiny_model, tmp_path / "whole", train="all"), tmp_path / "killed"
     place.mkdir()
     for step, saving in ((3, False), (5, False), (99, True)):
-        ended = forked(partial(train_dying, tiny_model, place, step, saving))
+        ended = forked(partial(teach_dying, tiny_model, place, step, saving))
         assert ended.status == -signal.SIGKILL, ended.messages
         assert (place / STATE_FILE).is_file()
-    encoder = extended(tiny_model)
-    assert train(encoder, Pull(encoder, settings(train="all")), place) == history
+    assert teach(tiny_model, place, train="all").same_as(whole)
     assert (place / HISTORY_FILE).read_bytes() == (tmp_path / "whole" / HISTORY_FILE).read_bytes()
-    after = snapshot(encoder)
-    assert all(torch.equal(after[name], tensor) for name, tensor in snapshot(whole).items())
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_one_others(tiny_model, tmp_path):
     ends = []
     for number, seed in enumerate((0, 0, 1)):
-        encoder, place = extended(tiny_model), tmp_path / str(number)
-        place.mkdir()
         torch.manual_seed(number)  # the global generator is nothing to it
-        train(encoder, Pull(encoder, settings(seed=seed, train="all")), place)
-        ends.append(encoder.output_rows.detach())
-    assert torch.equal(ends[0], ends[1])
-    assert not torch.equal(ends[0], ends[2])
+        ends.append(teach(tiny_model, tmp_path / str(number), seed=seed, train="all"))
+    assert ends[0].same_as(ends[1]) and not ends[0].same_as(ends[2])
 
 
 # -- precision, devices, what goes wrong ---------------------------------------------------------
@@ -496,13 +458,10 @@ def test_the_same_seed_gives_the_same_bits_and_another_one_others(tiny_model, tm
 def test_bfloat16_trains_float32_weights_to_nearly_the_same_place(folder, tmp_path):
     ends = []
     for precision in ("float32", "bfloat16"):
-        encoder, place = extended(folder), tmp_path / precision
-        place.mkdir()
-        given = settings(precision=precision, train="all", learning_rate=1e-3)
-        history = train(encoder, Pull(encoder, given), place)
-        assert all(parameter.dtype == torch.float32 for parameter in encoder.parameters())
-        ends.append(history)
-    full, half = ([row["loss"] for row in history] for history in ends)
+        given = {"precision": precision, "train": "all", "learning_rate": 1e-3}
+        ends.append(teach(folder, tmp_path / precision, **given))
+        assert all(parameter.dtype == torch.float32 for parameter in ends[-1].encoder.parameters())
+    full, half = ([row["loss"] for row in taught.history] for taught in ends)
     assert half == pytest.approx(full, rel=0.1)
     assert half != full
 
@@ -542,11 +501,8 @@ def test_a_loss_that_is_no_number_ends_the_training_in_one_line(tiny_model, tmp_
 def test_scalars_are_written_when_asked_for(tiny_model, tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    encoder = extended(tiny_model)
-    with pytest.raises(Stopped):
-        train(encoder, Pull(encoder, settings(tensorboard=True)), tmp_path, progress=stop_at(5))
-    encoder = extended(tiny_model)
-    history = train(encoder, Pull(encoder, settings(tensorboard=True)), tmp_path)
+    teach(tiny_model, tmp_path, 5, tensorboard=True)
+    history = teach(tiny_model, tmp_path, tensorboard=True).history
     events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
     assert set(events.Tags()["scalars"]) == {
         f"pull/{key}" for key in ("near", "short", "loss", "learning_rate")
@@ -557,16 +513,14 @@ def test_scalars_are_written_when_asked_for(tiny_model, tmp_path):
 
 
 def test_no_scalars_unless_asked_for(tiny_model, tmp_path):
-    encoder = extended(tiny_model)
-    train(encoder, Pull(encoder, settings()), tmp_path)
+    teach(tiny_model, tmp_path)
     assert not (tmp_path / "tensorboard").exists()
 
 
 def test_without_tensorboard_the_error_says_what_to_install(tiny_model, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    encoder = extended(tiny_model)
     with pytest.raises(MissingExtraError, match=r"pip install 'sparse-adapt\[tensorboard\]'"):
-        train(encoder, Pull(encoder, settings(tensorboard=True)), tmp_path)
+        teach(tiny_model, tmp_path, tensorboard=True)
 
 
 @pytest.mark.parametrize(
