@@ -340,31 +340,48 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path, zorvex_
     return run(plan, Place(tmp_path_factory.mktemp("tiny_run") / "run")).folder
 
 
+DEMO = """
+from sparse_adapt.cli import main
+from sparse_adapt.selection import questions
+
+questions.MOST = 90  # general ones, by each model
+main()
+"""
+SHORT_DEMO = """
+from sparse_adapt.synthetic import background
+
+some = background.background_pairs()[::8]
+background.background_pairs, background.TEXTS = lambda: some, 500
+
+from pathlib import Path
+
+from sparse_adapt.files.place import Place
+from sparse_adapt.pipeline import demo
+from sparse_adapt.pipeline.plan import make_plan
+from sparse_adapt.selection import questions
+from sparse_adapt.synthetic import labelled
+
+questions.MOST, demo.BACKGROUND, labelled.WORDS, labelled.POOL = 90, 400, 5_000, 1_500
+plan = make_plan("gatrocraptic", overrides={"steps": 60})
+demo.run_demo(plan, Place(Path("runs/gatrocraptic"), resume=True))
+"""
+
+
 @pytest.fixture(scope="session")
-def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def demo_run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `sparse-adapt demo` leaves: every stage on the real model, in some minutes. Read only.
 
-    One for all workers.
+    One for all workers. In the nightly suite with every default, elsewhere of fewer steps, texts and words.
     """
     import subprocess
-    import sys
 
     from filelock import FileLock
 
     own = tmp_path_factory.getbasetemp()
     shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
-    fewer = "from sparse_adapt.selection import questions; questions.MOST = 90"  # general ones, by each model
-    command = [
-        sys.executable,
-        "-c",
-        f"{fewer}; from sparse_adapt.cli import main; main()",
-        "demo",
-        "--resume",
-    ]
-    one_thread = {
-        **os.environ,
-        "OMP_NUM_THREADS": "1",
-    }  # the same sums, and so the same bits, on any number of cores
+    code = DEMO if "nightly" in request.config.option.markexpr else SHORT_DEMO
+    command = [sys.executable, "-c", code, "demo", "--resume"]
+    one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}  # the same sums on any number of cores
     with FileLock(shared / "demo.lock"):
         subprocess.run(command, check=True, cwd=shared, env=one_thread)
     return shared / "runs" / "gatrocraptic"

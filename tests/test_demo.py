@@ -1,5 +1,6 @@
 import copy
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from sparse_adapt.pipeline.demo import function_share, measure, read_scene, run_
 from sparse_adapt.pipeline.demo_report import criteria, tabulate_demo, verdict_lines
 from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.run import run
+from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.report.tables import to_json
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.selection.general import GeneralRow
@@ -24,9 +26,15 @@ from sparse_adapt.synthetic.background import synthetic
 QUICK = {"steps": 2, "batch_size": 4, "checkpoint_every": 1, "device": "cpu", "labeller": "none"}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def plan(tiny_model, zorvex_collection):
     return make_plan(str(zorvex_collection), model=str(tiny_model), overrides=QUICK)
+
+
+@pytest.fixture(scope="module")
+def done(plan, tmp_path_factory):
+    """A demo with fine-tuning alone. Read only."""
+    return run_demo(plan, Place(tmp_path_factory.mktemp("done") / "run"), alone=True)
 
 
 # -- one column -------------------------------------------------------------------------------------
@@ -220,8 +228,7 @@ def test_many_terms_have_a_lower_bar():
 NAMES = ["base", "alone", "extend", "warmup", "dictionary", "distill"]
 
 
-def test_every_model_is_a_column(tmp_path, plan):
-    done = run_demo(plan, Place(tmp_path / "run"), alone=True)
+def test_every_model_is_a_column(plan, done):
     columns = done.report["demo"]["columns"]
     assert [column["name"] for column in columns] == NAMES
     folders = ["distill-alone", "1-extend", "2-warmup", "3-dictionary", "4-distill"]
@@ -257,8 +264,7 @@ def test_every_model_is_a_column(tmp_path, plan):
     ]
 
 
-def test_fine_tuning_alone_is_distill_on_the_base_model(tmp_path, plan):
-    done = run_demo(plan, Place(tmp_path / "demo"), alone=True)
+def test_fine_tuning_alone_is_distill_on_the_base_model(tmp_path, plan, done):
     alone = make_plan(plan.corpus, model=plan.model, stages=["distill"], overrides=QUICK)
     other = run(alone, Place(tmp_path / "alone"))
     first, second = (
@@ -267,9 +273,7 @@ def test_fine_tuning_alone_is_distill_on_the_base_model(tmp_path, plan):
     assert first == second
 
 
-def test_a_demo_goes_on_where_it_stopped(tmp_path, plan, monkeypatch):
-    whole = run_demo(plan, Place(tmp_path / "whole"))
-
+def test_a_demo_goes_on_where_it_stopped(tmp_path, plan, done, monkeypatch):
     def broken(model, queries, documents):
         raise KeyboardInterrupt
 
@@ -277,21 +281,19 @@ def test_a_demo_goes_on_where_it_stopped(tmp_path, plan, monkeypatch):
         patch.setattr(scorecard, "function_share", broken)
         with pytest.raises(KeyboardInterrupt):
             run_demo(plan, Place(tmp_path / "run"))
-    done = run_demo(plan, Place(tmp_path / "run", resume=True))
-    strip = str.replace
-    figures = [
-        json.loads(strip(json.dumps(each.report["demo"]), str(each.folder), "")) for each in (whole, done)
-    ]
-    assert figures[0] == figures[1]
-    assert [stage["message"] for stage in done.report["stages"]] == ["done before"] * 4
-    assert [column["name"] for column in done.report["demo"]["columns"]] == [n for n in NAMES if n != "alone"]
-    assert "alone" not in to_json(tabulate_demo(done.report))[0]
+    resumed = run_demo(plan, Place(tmp_path / "run", resume=True)).report
+    shown = done.report["demo"]
+    others = [column for column in shown["columns"] if column["name"] != "alone"]
+    assert resumed["demo"] == {**shown, "columns": others}
+    assert [stage["message"] for stage in resumed["stages"]] == ["done before"] * 4
+    assert "alone" not in to_json(tabulate_demo(resumed))[0]
     with pytest.raises(ConfigError, match="finished without fine-tuning alone"):
         run_demo(plan, Place(tmp_path / "run", resume=True), alone=True)
 
 
-def test_a_run_that_isnt_a_demo_is_no_demo_to_go_on_with(tmp_path, plan):
-    run(plan, Place(tmp_path / "run"))
+def test_a_run_that_isnt_a_demo_is_no_demo_to_go_on_with(tmp_path, tiny_run):
+    shutil.copytree(tiny_run, tmp_path / "run")
+    plan = read_plan(tmp_path / "run" / "run.toml")
     with pytest.raises(ConfigError, match="a run that isn't the demo's"):
         run_demo(plan, Place(tmp_path / "run", resume=True))
 
@@ -310,15 +312,18 @@ def test_a_corpus_without_hidden_queries_is_refused_before_training(tmp_path, zo
 
 
 @pytest.mark.slow
-def test_the_adapted_model_finds_what_is_meant_and_keeps_the_rest(demo_run):
-    """The bundled corpus, default settings, the real model; bounds leave room for another processor's rounding."""
+@pytest.mark.parametrize(
+    "slack", [0.05, pytest.param(0.0, marks=pytest.mark.nightly)], ids=["short", "whole"]
+)
+def test_the_adapted_model_finds_what_is_meant_and_keeps_the_rest(demo_run, slack):
+    """The bundled corpus and the real model; bounds leave room for another processor's rounding, and fewer steps."""
     report = json.loads((demo_run / "report.json").read_text())
     columns = {column["name"]: column for column in report["demo"]["columns"]}
     base, final = columns["base"], columns["distill"]
     hidden = {name: column["ndcg@10"]["test"]["semantic"] for name, column in columns.items()}
     assert hidden["distill"] >= 0.85
-    assert hidden["warmup"] >= hidden["extend"] + 0.2
-    assert final["ndcg@10"]["train"]["semantic"] >= 0.95
+    assert hidden["warmup"] >= hidden["extend"] + 0.2 - slack
+    assert final["ndcg@10"]["train"]["semantic"] >= 0.95 - slack
     lost = 0.02  # forty queries: the standard error of a difference
     for split in ("train", "test"):
         assert final["ndcg@10"][split]["control"] >= base["ndcg@10"][split]["control"] - lost
