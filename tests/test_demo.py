@@ -11,6 +11,7 @@ from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pages.stages import before_after
 from sparse_adapt.pipeline import demo as scorecard
 from sparse_adapt.pipeline.demo import function_share, measure, read_scene, run_demo
 from sparse_adapt.pipeline.demo_report import criteria, tabulate_demo, verdict_lines
@@ -221,6 +222,12 @@ def test_what_falls_short_of_one_bound_fails_one_criterion(number, change):
 def test_many_terms_have_a_lower_bar():
     many = {**changed("ndcg@10", "test", "semantic", 0.76), "terms": GOOD["terms"] * 2}
     assert criteria(BASE, many, ASKED)[0].holds
+
+
+def test_the_page_draws_the_share_of_background_queries_that_activate_a_term():
+    column = {**GOOD, "name": "base", "general": {"background texts": {"false_activations": 0.4}}}
+    by_mistake = before_after([{**column, "control_active": 0.1}])[2].description
+    assert by_mistake.endswith("base background queries 40; base control queries 10")
 
 
 # -- the whole demo ---------------------------------------------------------------------------------

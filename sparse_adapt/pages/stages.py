@@ -10,6 +10,7 @@ from sparse_adapt.pipeline.demo_report import has_alone
 from sparse_adapt.report.charts import lines
 from sparse_adapt.report.sections import Fold, Part, Picture, Pictures, Prose, Section, TableRows
 from sparse_adapt.report.tables import Column, Row, Table
+from sparse_adapt.selection.evidence import BACKGROUND
 from sparse_adapt.stages.table import STAGES
 from sparse_adapt.training.loop import HISTORY_FILE, read_history
 
@@ -58,9 +59,12 @@ def before_after(columns: Sequence[Mapping[str, Any]]) -> list[Picture]:
         {"model": each["name"], "weights": each["nonzero_document"], "kind": "a document"} for each in columns
     ]
     active: list[Row] = [
-        {"model": each["name"], "%": 100 * each.get(f"{kind}_active", 0.0), "kind": f"{kind} queries"}
+        {"model": each["name"], "%": 100 * share, "kind": f"{kind} queries"}
         for each in columns
-        for kind in ("background", "control")
+        for kind, share in (
+            ("background", each["general"][BACKGROUND.name][BACKGROUND.measure]),
+            ("control", each["control_active"]),
+        )
     ]
     noise: list[Row] = [
         {"model": each["name"], "%": 100 * value, "kind": kind}
