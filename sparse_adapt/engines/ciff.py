@@ -24,7 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,7 +119,7 @@ def _inverted(stem: Path, columns: csc_matrix, before: int) -> Inverted:
     return Inverted(*(_on_disk(stem.with_suffix(f".{place}"), each) for place, each in enumerate(arrays)))
 
 
-def _on_disk(path: Path, numbers: NDArray[Any]) -> Numbers:
+def _on_disk(path: Path, numbers: NDArray[np.integer]) -> Numbers:
     """Numbers in a file of their own; a full disk is an OSError that says so, unlike with `numpy.save`."""
     path.write_bytes(numbers.astype(np.int64).tobytes())
     return np.memmap(path, np.int64, "r") if len(numbers) else np.zeros(0, np.int64)

@@ -7,14 +7,14 @@ leave out frequent tokens by default from 9.1 on.
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from sparse_adapt.engines.features import BUSY, SECONDS, FeatureFields, Server
 from sparse_adapt.engines.layout import escape_token
 from sparse_adapt.engines.lucene_features import FIELD
+from sparse_adapt.files.records import JsonObject
 
 
-def _search_body(weights: Mapping[str, float], k: int) -> tuple[dict[str, Any], float]:
+def _search_body(weights: Mapping[str, float], k: int) -> tuple[JsonObject, float]:
     """What `_search` takes: the k documents with the largest dot products, their ids and scores only."""
     query = {"field": FIELD, "query_vector": dict(weights), "prune": False}
     return {"size": k, "_source": False, "query": {"sparse_vector": query}}, 1.0

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from scipy.sparse import csr_matrix
@@ -26,6 +26,7 @@ from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 MOST_NAMED = 3
 PORTS = {"http": 80, "https": 443}
 
+Item = TypeVar("Item")
 Encode = Callable[[Sequence[str]], csr_matrix]
 """Texts -> weights (rows, V)."""
 
@@ -163,11 +164,11 @@ class Refused(NamedTuple):
 
 
 def insert_all(
-    rows: Iterable[Any],
-    insert: Callable[[list[Any]], object],
+    rows: Iterable[Item],
+    insert: Callable[[list[Item]], object],
     *,
     batch: int,
-    document_id: Callable[[Any], str],
+    document_id: Callable[[Item], str],
     refusal: type[Exception] | tuple[type[Exception], ...],
 ) -> list[Refused]:
     """Insert rows a batch at a time; one that is refused goes in row by row, to find which are to blame."""

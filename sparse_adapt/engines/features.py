@@ -48,6 +48,7 @@ from sparse_adapt.engines.layout import (
 from sparse_adapt.engines.lucene_features import FIELD, Ask, lucene_index, lucene_version
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, read_export
 from sparse_adapt.errors import InputError, OutputError
+from sparse_adapt.files.records import JsonObject
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 INDEX_FILE = "index.json"
@@ -70,7 +71,7 @@ class Server(NamedTuple):
     """A vendor's client of one server, its bulk helper, and the errors that both raise."""
 
     client: Any
-    bulk: Callable[..., Iterable[tuple[bool, dict[str, Any]]]]
+    bulk: Callable[..., Iterable[tuple[bool, JsonObject]]]
     failures: tuple[type[Exception], ...]
 
 
@@ -86,8 +87,8 @@ class FeatureFields:
 
     name: str
     title: str
-    mapping: Mapping[str, Any]
-    search_body: Callable[[Mapping[str, float], int], tuple[dict[str, Any], float]]
+    mapping: Mapping[str, object]
+    search_body: Callable[[Mapping[str, float], int], tuple[JsonObject, float]]
     token_name: Callable[[str], str]
     server: Callable[[str], Server]
     names_in: Callable[[ExportFolder], list[str]] | None = None
@@ -182,7 +183,7 @@ class FeatureFields:
         """
         export, place = read_export(folder, self.name), f"{address_of(url).place}/{index}"
         with self._connected(url) as server:
-            self._create(export, server.client, index, place)
+            self._create(export, server, index, place)
             actions = ({"_id": name, "_source": fields} for name, fields in bulk_documents(export))
             results = server.bulk(
                 server.client,
@@ -234,12 +235,12 @@ class FeatureFields:
                 )
         return names
 
-    def _create(self, export: ExportFolder, client: Any, index: str, place: str) -> None:  # noqa: ANN401
-        if not client.indices.exists(index=index):
+    def _create(self, export: ExportFolder, server: Server, index: str, place: str) -> None:
+        if not server.client.indices.exists(index=index):
             settings = json.loads((export.path / INDEX_FILE).read_text(encoding="utf-8"))
-            client.indices.create(index=index, body=settings)
+            server.client.indices.create(index=index, body=settings)
             return
-        there = client.indices.get_mapping(index=index)
+        there = server.client.indices.get_mapping(index=index)
         mapped = [each["mappings"].get("properties", {}).get(FIELD, {}) for each in there.values()]
         if any(each.get("type") != self.mapping["type"] for each in mapped):
             raise OutputError(f"{place}: has no {self.mapping['type']} field {FIELD!r}; choose another name")
@@ -298,7 +299,7 @@ def _curl_lines(folder: Path, index: str) -> str:
     )
 
 
-def bulk_documents(export: ExportFolder) -> Iterator[tuple[str, dict[str, Any]]]:
+def bulk_documents(export: ExportFolder) -> Iterator[tuple[str, JsonObject]]:
     """The id and the fields of each document of an export, read as they are taken."""
     lines = export.document_lines()
     try:
@@ -319,7 +320,7 @@ def _version(fields: FeatureFields, server: Server, place: str) -> str:
     return str(version["number"])
 
 
-def _cause(error: Any) -> str:  # noqa: ANN401 - the server's JSON
+def _cause(error: object) -> str:
     """The innermost reason, which is the one that names the feature."""
     while isinstance(error, dict) and isinstance(error.get("caused_by"), dict):
         error = error["caused_by"]

@@ -13,7 +13,7 @@ from pathlib import Path
 from shutil import rmtree
 from threading import Thread
 from types import TracebackType
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from scipy.sparse import csr_matrix
 
@@ -306,7 +306,14 @@ def _count(index: Path) -> int:
     return documents
 
 
-def _run_java(runnable: Any, problems: list[str]) -> None:  # noqa: ANN401 - a Java object
+class Runnable(Protocol):
+    """A Java object that has something to do."""
+
+    def run(self) -> object:
+        """Do it."""
+
+
+def _run_java(runnable: Runnable, problems: list[str]) -> None:
     import jnius
 
     try:

@@ -8,12 +8,33 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Protocol
 
 from sparse_adapt.engines.java import java_class
 
 Ask = Callable[[list[dict[str, float]], int], Iterator[dict[str, float]]]
 """Queries as weights by name, none empty -> the k best documents of each with their scores, best first."""
+
+
+class LuceneHit(Protocol):
+    """A document's number in the index, and its score."""
+
+    doc: int
+    score: float
+
+
+class LuceneHits(Protocol):
+    """The best documents for a query, best first."""
+
+    scoreDocs: Sequence[LuceneHit]
+
+
+class LuceneSearcher(Protocol):
+    """Lucene's searcher, as far as it is asked."""
+
+    def search(self, query: object, k: int) -> LuceneHits:
+        """The k best documents for a query."""
+
 
 FIELD = "weights"
 HEAVIEST_WEIGHT = 64.0  # in a query, for Lucene's linear feature query
@@ -36,7 +57,7 @@ def lucene_index(documents: Iterable[tuple[str, Mapping[str, float]]]) -> Iterat
     """An index of documents, each its id with weights by name. Raises MissingExtraError without Lucene or Java."""
     ids: list[str] = []
 
-    def fields() -> Iterator[Iterator[Any]]:
+    def fields() -> Iterator[Iterator[object]]:
         for document_id, weights in documents:
             ids.append(document_id)
             yield feature_fields(weights)
@@ -46,7 +67,9 @@ def lucene_index(documents: Iterable[tuple[str, Mapping[str, float]]]) -> Iterat
 
 
 @contextmanager
-def lucene_searcher(documents: Iterable[Iterable[Any]], analyzer: str = "standard.Standard") -> Iterator[Any]:
+def lucene_searcher(
+    documents: Iterable[Iterable[object]], analyzer: str = "standard.Standard"
+) -> Iterator[LuceneSearcher]:
     """Lucene's searcher over documents, each the fields that it has; an analyzer cuts fields of text."""
     directory = java_class("org.apache.lucene.store.ByteBuffersDirectory")()
     config = java_class("org.apache.lucene.index.IndexWriterConfig")(lucene_analyzer(analyzer))
@@ -66,50 +89,50 @@ def lucene_searcher(documents: Iterable[Iterable[Any]], analyzer: str = "standar
         reader.close()
 
 
-def _searcher(reader: Any) -> Any:  # noqa: ANN401 - a Java object
+def _searcher(reader: object) -> LuceneSearcher:
     from jnius import cast
 
     kind = java_class("org.apache.lucene.search.IndexSearcher")
     kind.setMaxClauseCount(ANY_NUMBER_OF_TOKENS)
-    return kind(cast("org.apache.lucene.index.IndexReader", reader))
+    searcher: LuceneSearcher = kind(cast("org.apache.lucene.index.IndexReader", reader))
+    return searcher
 
 
-def lucene_analyzer(name: str) -> Any:  # noqa: ANN401 - a Java object
+def lucene_analyzer(name: str) -> object:
     """One of Lucene's analyzers, with its own stop words if it has any."""
-    return java_class(f"org.apache.lucene.analysis.{name}Analyzer")()
+    analyzer: object = java_class(f"org.apache.lucene.analysis.{name}Analyzer")()
+    return analyzer
 
 
-def feature_fields(weights: Mapping[str, float]) -> Iterator[Any]:
+def feature_fields(weights: Mapping[str, float]) -> Iterator[object]:
     """A document's weights by name, as fields of Lucene."""
     feature = java_class("org.apache.lucene.document.FeatureField")
     return (feature(FIELD, name, weight) for name, weight in weights.items())
 
 
-def feature_query(weights: Mapping[str, float], factor: float) -> Any:  # noqa: ANN401 - a Java object
+def feature_query(weights: Mapping[str, float], factor: float) -> object:
     """A query of Lucene whose score is a dot product, times a factor that keeps the weights within bounds."""
     feature = java_class("org.apache.lucene.document.FeatureField")
     return any_of(feature.newLinearQuery(FIELD, name, weight * factor) for name, weight in weights.items())
 
 
-def any_of(queries: Iterable[Any]) -> Any:  # noqa: ANN401 - a Java object
+def any_of(queries: Iterable[object]) -> object:
     """A query of Lucene whose score is the sum of those of other queries."""
     should = java_class("org.apache.lucene.search.BooleanClause$Occur").SHOULD
     builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
     for query in queries:
         builder.add(query, should)
-    return builder.build()
+    made: object = builder.build()
+    return made
 
 
-def best(searcher: Any, ids: Sequence[str], query: Any, k: int) -> dict[str, float]:  # noqa: ANN401
+def best(searcher: LuceneSearcher, ids: Sequence[str], query: object, k: int) -> dict[str, float]:
     """The k best documents for a query of Lucene with their scores, best first."""
     return {ids[hit.doc]: hit.score for hit in searcher.search(query, k).scoreDocs}
 
 
 def _ask(
-    searcher: Any,  # noqa: ANN401 - a Java object
-    ids: Sequence[str],
-    queries: list[dict[str, float]],
-    k: int,
+    searcher: LuceneSearcher, ids: Sequence[str], queries: list[dict[str, float]], k: int
 ) -> Iterator[dict[str, float]]:
     for query in queries:
         factor = halving(query)

@@ -4,14 +4,14 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from sparse_adapt.collection.lines import read_lines
 from sparse_adapt.engines.quantise import Entries, Quantisation, as_floats
 from sparse_adapt.errors import InputError
-from sparse_adapt.files.records import Record, read_record
+from sparse_adapt.files.records import JsonObject, Record, read_record
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.retrieve.vectors.manifest import (
     MANIFEST_FILE,
@@ -93,7 +93,7 @@ class ExportFolder(NamedTuple):
     manifest: ExportManifest
     tokens: list[str]
 
-    def document_lines(self) -> Iterator[Any]:
+    def document_lines(self) -> Iterator[JsonObject]:
         """What each line of the files of documents holds, as JSON."""
         for file in self.manifest.document_files:
             yield from json_lines(self.path / file.path)
@@ -113,7 +113,7 @@ def file_there(folder: Path, path: str, rows: int = 0) -> ExportFile:
         return ExportFile(path=path, rows=rows, sha256=hashlib.file_digest(file, "sha256").hexdigest())
 
 
-def json_lines(path: Path) -> Iterator[Any]:
+def json_lines(path: Path) -> Iterator[JsonObject]:
     """What each line of a file holds. Raises InputError with the line that isn't JSON."""
     for number, line in read_lines(path):
         try:

@@ -13,13 +13,13 @@ Weights stay float32. Milvus gives no order to documents of equal score. Dimensi
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from sparse_adapt.collection.readers import Run
@@ -35,6 +35,7 @@ from sparse_adapt.engines.layout import (
 )
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, read_export
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, OutputError
+from sparse_adapt.files.records import JsonObject
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 if TYPE_CHECKING:  # an export can be written without Milvus's client
@@ -48,7 +49,7 @@ QUERIES_A_BATCH = 64
 CONNECTING_SECONDS = 10
 MOST_HITS = 16_384  # for a query
 
-COLLECTION: dict[str, Any] = {
+COLLECTION: dict[str, object] = {
     "schema": {
         "autoId": False,
         "enabledDynamicField": False,
@@ -169,7 +170,7 @@ def open_milvus(url: str) -> "Iterator[MilvusClient]":
     if not remote and not url.endswith(".db"):
         raise ConfigError(f"{url}: Milvus takes a server's URL or a file that ends in .db")
     if not remote:
-        _lite()
+        _lite_release()
     with _error_of_library(url):
         client = MilvusClient(url, timeout=CONNECTING_SECONDS)
         try:
@@ -177,7 +178,7 @@ def open_milvus(url: str) -> "Iterator[MilvusClient]":
         finally:
             client.close()
             if not remote:
-                _lite().release_server(url)
+                _lite_release()(url)
 
 
 def load(folder: Path, client: "MilvusClient", collection: str) -> int:
@@ -204,7 +205,7 @@ def load(folder: Path, client: "MilvusClient", collection: str) -> int:
         return int(counted[0]["count(*)"])
 
 
-def read_part(path: Path) -> list[dict[str, Any]]:
+def read_part(path: Path) -> list[JsonObject]:
     """One part: rows whose weights have whole numbers as keys."""
     try:
         content = json.loads(path.read_bytes())
@@ -243,13 +244,14 @@ def _name(client: "MilvusClient", url: str) -> str:
     return f"milvus-lite-{version('milvus-lite')}"
 
 
-def _lite() -> Any:  # noqa: ANN401 - Milvus Lite has no types
-    """What holds the files that Milvus Lite has open in this process."""
+def _lite_release() -> Callable[[str], object]:
+    """What lets go of a file that Milvus Lite has open in this process."""
     try:
         from milvus_lite.server_manager import server_manager_instance
     except ImportError as error:
         raise MissingExtraError("milvus-lite", "milvus") from error
-    return server_manager_instance
+    release: Callable[[str], object] = server_manager_instance.release_server
+    return release
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from sparse_adapt.engines.lucene_features import FIELD, halving
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, file_there
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.marker import checksum_of_file
+from sparse_adapt.files.records import JsonObject
 from sparse_adapt.model.query_side import QuerySide
 from sparse_adapt.model.saved import write_tokenizer
 from sparse_adapt.model.sparse import SparseEncoder
@@ -45,7 +46,7 @@ ABOUT = "Queries by a table: each token of a text, once, at its weight."
 EPOCH = (1980, 1, 1, 0, 0, 0)  # of the files in a zip file: the same files give the same zip file
 
 
-def search_body(weights: Mapping[str, float], k: int) -> tuple[dict[str, Any], float]:
+def search_body(weights: Mapping[str, float], k: int) -> tuple[JsonObject, float]:
     """What `_search` takes: the k documents with the largest dot products, their ids and scores only."""
     factor = halving(weights)
     tokens = {name: weight * factor for name, weight in weights.items()}

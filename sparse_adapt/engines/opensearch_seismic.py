@@ -14,7 +14,7 @@ of 256 steps up to the largest weight of the documents, and the search is approx
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from sparse_adapt.engines.manifest import ExportFolder
 from sparse_adapt.engines.opensearch import connect, search_body
 from sparse_adapt.engines.quantise import as_floats
 from sparse_adapt.errors import InputError
+from sparse_adapt.files.records import JsonObject
 from sparse_adapt.retrieve.vectors.folder import Vectors
 
 NUMBERS_FILE = "numbers.json"
@@ -38,7 +39,7 @@ class Numbering(NamedTuple):
     largest: float
 
 
-def _search_body(weights: Mapping[str, float], k: int) -> tuple[dict[str, Any], float]:
+def _search_body(weights: Mapping[str, float], k: int) -> tuple[JsonObject, float]:
     """What `_search` takes: no token of the query is left out, which by default the lightest are."""
     body, factor = search_body(weights, k)
     body["query"]["neural_sparse"][FIELD]["method_parameters"] = {"k": k, "top_n": len(weights)}

@@ -16,7 +16,7 @@ from functools import partial
 from importlib.metadata import version
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +26,10 @@ from sparse_adapt.engines.layout import ExportLayout, ExportSource, StoredText, 
 from sparse_adapt.engines.manifest import DOCUMENTS_FOLDER, ExportFolder, ExportManifest, file_there
 from sparse_adapt.engines.quantise import Entries
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
+
+if TYPE_CHECKING:  # an export is listed without both
+    import duckdb
+    import pyarrow
 
 QUERIES_A_BATCH = 64
 QUERIES = "read_json('queries.jsonl', columns = {query_id: 'VARCHAR', token: 'VARCHAR', weight: 'FLOAT'})"
@@ -73,7 +77,7 @@ def _write_tables(
     return manifest
 
 
-def _table(entries: Entries, name: str, tokens: list[str]) -> Any:  # noqa: ANN401 - Arrow's own
+def _table(entries: Entries, name: str, tokens: list[str]) -> "pyarrow.Table":
     """A row for each entry: the text's id in the column `name`, its token (of V), and the weight."""
     import pyarrow
 
@@ -100,7 +104,7 @@ def _query_lines(keys: list[str], text: StoredText) -> str:
 class DuckDB(FloatEngine):
     """A table in memory that holds one export."""
 
-    def __init__(self, connection: Any, export: ExportFolder) -> None:  # noqa: ANN401 - DuckDB's own
+    def __init__(self, connection: "duckdb.DuckDBPyConnection", export: ExportFolder) -> None:
         super().__init__(export.manifest)
         self.name, self._connection, self._tokens = f"DuckDB {version('duckdb')}", connection, export.tokens
         files = [str(export.path / file.path) for file in export.manifest.document_files]

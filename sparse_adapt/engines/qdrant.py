@@ -22,7 +22,7 @@ from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID, uuid4, uuid5
 
 from sparse_adapt.collection.readers import Run
@@ -30,10 +30,12 @@ from sparse_adapt.engines.engine import FloatEngine, address_of, check_taken, en
 from sparse_adapt.engines.layout import ExportLayout, ExportSource, StoredText, in_parts, json_string
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, read_export
 from sparse_adapt.errors import OutputError
+from sparse_adapt.files.records import JsonObject
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 if TYPE_CHECKING:  # an export can be written without Qdrant's client
     from qdrant_client import QdrantClient
+    from qdrant_edge import Point
 
 SETTINGS_FILE = "collection.json"
 VECTOR = "weights"
@@ -140,10 +142,13 @@ class QdrantEdge(FloatEngine):
         """Let go of the folder."""
         self._shard.close()
 
-    def _point(self, point: dict[str, Any]) -> Any:  # noqa: ANN401 - Qdrant's own
-        sparse = point["vector"].items()
-        vector: dict[str, Any] = {name: self._edge.SparseVector(**each) for name, each in sparse}
-        return self._edge.Point(point["id"], vector, point["payload"])
+    def _point(self, point: JsonObject) -> "Point":
+        vectors = point["vector"].items()
+        return self._edge.Point(
+            point["id"],
+            {name: self._edge.SparseVector(**each) for name, each in vectors},
+            point["payload"],
+        )
 
     def _search(self, k: int, queries: list[dict[int, float]]) -> Iterator[dict[str, float]]:
         edge = self._edge
@@ -211,7 +216,7 @@ def load(folder: Path, client: "QdrantClient", collection: str) -> int:
         return client.count(collection, exact=True).count
 
 
-def _upsert(client: "QdrantClient", collection: str, points: list[Any]) -> None:
+def _upsert(client: "QdrantClient", collection: str, points: list[JsonObject]) -> None:
     from qdrant_client import models
 
     client.upsert(collection, [models.PointStruct(**point) for point in points])

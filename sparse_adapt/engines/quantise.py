@@ -96,7 +96,9 @@ def _checked(block: EncodedBatch) -> EncodedBatch:
     return EncodedBatch(block.ids, vectors)
 
 
-def _entries(block: EncodedBatch, values: NDArray[Any], largest: float, kind: type[np.generic]) -> Entries:
+def _entries(
+    block: EncodedBatch, values: NDArray[np.floating], largest: float, kind: type[np.generic]
+) -> Entries:
     vectors = block.vectors
     impacts = np.minimum(values, largest).astype(kind)
     result = csr_matrix((impacts, vectors.indices.copy(), vectors.indptr.copy()), shape=vectors.shape)

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from sparse_adapt.collection.readers import Run
@@ -35,6 +35,7 @@ from sparse_adapt.engines.layout import (
 )
 from sparse_adapt.engines.manifest import ExportFolder, read_export
 from sparse_adapt.errors import InputError, OutputError
+from sparse_adapt.files.records import JsonObject
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 if TYPE_CHECKING:  # an export can be written without a client
@@ -247,7 +248,7 @@ def _documents_there(client: "Client") -> int:
     return int(root["fields"]["totalCount"])
 
 
-def _search(client: "Client", body: object) -> dict[str, Any]:
+def _search(client: "Client", body: object) -> JsonObject:
     answer = _ask(client, "POST", "/search/", body)
     try:
         root = answer.json()["root"]
@@ -261,7 +262,7 @@ def _search(client: "Client", body: object) -> dict[str, Any]:
     )
 
 
-def _path(operation: dict[str, Any]) -> str:
+def _path(operation: JsonObject) -> str:
     """Where the document API has a document; its id stands in `put` after two colons."""
     document_id = operation["put"].split("::", 1)[1]
     return f"/document/v1/{NAMESPACE}/{SCHEMA}/docid/{quote(document_id, safe='')}"

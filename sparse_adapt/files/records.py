@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -17,6 +17,7 @@ class Record(BaseModel):
 
 
 AnyRecord = TypeVar("AnyRecord", bound=BaseModel)
+JsonObject = dict[str, Any]  # of other programs: what is read of it is checked there
 
 
 def read_record(path: Path, kind: type[AnyRecord], advice: str = "make it anew") -> AnyRecord:
