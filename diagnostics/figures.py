@@ -5,7 +5,6 @@ Vectors come from `sparse_adapt.retrieve.encode.encode`, a row a text, V columns
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,9 +57,13 @@ class Usage:
     fires_with_share: float | None
     fires_without_share: float | None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything that the tables show, as plain objects and lists."""
-        return asdict(self) | {"tokens": [asdict(token) | {"dead": token.dead} for token in self.tokens]}
+        return asdict(self) | {"tokens": self.rows()}
+
+    def rows(self) -> list[Row]:
+        """The new tokens, one row each."""
+        return [asdict(token) | {"dead": token.dead} for token in self.tokens]
 
 
 def measure_usage(model: SparseEncoder, texts: Sequence[str], vectors: csr_matrix) -> Usage:
@@ -135,7 +138,7 @@ def tabulate_usage(usage: Usage) -> Table:
         ("active where not said", usage.fires_without_share),
     )
     note = "; ".join(f"{name} {share:.1%}" for name, share in shares if share is not None)
-    return Table("New tokens", columns, usage.to_dict()["tokens"], note)
+    return Table("New tokens", columns, usage.rows(), note)
 
 
 # -- cost -----------------------------------------------------------------------------------------
@@ -171,7 +174,7 @@ class ServingCost:
     flops: float | None
     postings_a_query: float | None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything that the tables show, as plain objects and lists."""
         return asdict(self)
 
@@ -243,7 +246,8 @@ def tabulate_cost(cost: ServingCost) -> tuple[Table, Table]:
         Column("share", "of all", "share", decimals=1, bar=True),
     )
     longest: list[Row] = [
-        {column.key: getattr(posting, column.key) for column in lists} for posting in cost.longest
+        {"token": posting.token, "documents": posting.documents, "share": posting.share}
+        for posting in cost.longest
     ]
     return Table("Cost", figures, rows), Table("Longest posting lists", lists, longest)
 
@@ -278,7 +282,7 @@ class Drift:
     nonzero_after: float
     texts: tuple[TextDrift, ...]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything that the tables show, as plain objects and lists."""
         return asdict(self)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from scipy.sparse import csr_matrix
 
@@ -50,8 +49,7 @@ class Health(Result):
 
     def rows(self) -> Sequence[Row]:
         """The new tokens, one row each."""
-        rows: Sequence[Row] = self.usage.to_dict()["tokens"]
-        return rows
+        return self.usage.rows()
 
     def sections(self) -> Sequence[Section]:
         """Every table, then what is wrong."""
@@ -62,7 +60,7 @@ class Health(Result):
         ]
         return [*tables, Section("findings", "", [Prose(line) for line in (share, lost, *self.findings())])]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Every figure, as plain objects and lists."""
         return {
             "usage": self.usage.to_dict(),

@@ -5,7 +5,6 @@ Every score is a sum of contributions, query weight times document weight, over 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -105,7 +104,7 @@ class QueryReport(Result):
         best = f", best {self.matches[0].document_id}" if self.matches else ""
         return f"{self.query!r}, {self.nonzero:,} tokens, {len(self.matches):,} documents{best}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything that the tables show, as plain objects and lists."""
         content = asdict(self)
         _leave_out(content, "query_id")
@@ -117,7 +116,7 @@ class QueryReport(Result):
 
     def rows(self) -> list[Row]:
         """Each shared token of each document that was found, largest contribution first."""
-        rows: list[dict[str, Any]] = [
+        rows: list[dict[str, object]] = [
             {
                 "query_id": self.query_id,
                 "rank": match.rank,
@@ -257,7 +256,7 @@ def explain(
     )
 
 
-def _leave_out(content: dict[str, Any], key: str) -> None:
+def _leave_out(content: dict[str, object], key: str) -> None:
     """Take a key out that has no value."""
     if content[key] is None:
         del content[key]

@@ -6,7 +6,6 @@ each piece.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from diagnostics.advice import Advice, State
 from diagnostics.glossary import InGlossary
@@ -207,7 +206,7 @@ class TokenReport(Result):
         share = f"in {self.corpus.holding:,} of {self.corpus.documents:,} documents"
         return f"{self.term!r}, {tokens}, {self.state}, {share}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything that the tables show, as plain objects and lists."""
         return asdict(self)
 
@@ -288,7 +287,7 @@ def _logits(logits: Sequence[TermLogits]) -> Iterator[Part]:
 def _ranges(logits: TermLogits) -> Iterator[Row]:
     """The range over every position, and over those where the token stands, which says what the model expects."""
     for over, range_of in (("all", logits.everywhere), ("the term's", logits.where_it_stands)):
-        row: dict[str, Any] = {"token": logits.token, "over": over, "verdict": ""}
+        row: dict[str, object] = {"token": logits.token, "over": over, "verdict": ""}
         if range_of is not None:
             row |= {
                 "least": range_of.least.logit,

@@ -1,6 +1,6 @@
 """A model adapted to a corpus, from documents alone: `adapt`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from sparse_adapt.api.models import Model, ModelLike
     from sparse_adapt.collection.arguments import QueriesLike
     from sparse_adapt.pipeline.estimate import Expected
+    from sparse_adapt.pipeline.report import Report
     from sparse_adapt.terms.mining import Term
 
 FILES = {  # steps that an adaptation can stop after, and what there is to read then
@@ -75,7 +76,7 @@ class Adaptation(CommandResult):
     """
 
     folder: Path
-    report: Mapping[str, Any]
+    report: "Report"
     stopped: str = ""
     corpus: str = ""
     place: Path | None = None  # where an unfinished adaptation will end
@@ -108,7 +109,7 @@ class Adaptation(CommandResult):
         """The folder, and what was added."""
         return f"{self.folder}: {self.verdict[0]}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The report: each step, each stage, each model that was tried."""
         return dict(self.report)
 

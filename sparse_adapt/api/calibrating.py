@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from sparse_adapt.api.checks import check_output, some_queries
 from sparse_adapt.api.following import exported
@@ -44,7 +44,7 @@ class Calibration(CommandResult):
         """Each figure before and after."""
         return [each._asdict() for each in self.before_after]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Terms with their amounts, and every figure."""
         return {
             "lowered": {str(row["term"]): row["amount"] for row in self.terms.rows},

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from sparse_adapt.api.checks import a_folder
 from sparse_adapt.api.following import column_words, line
@@ -32,7 +32,7 @@ class Checked(CommandResult):
         """The counts in a line."""
         return ", ".join(f"{name} {count:,}" for name, count in self.counts.items())
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The counts."""
         return dict(self.counts)
 
@@ -147,7 +147,7 @@ class Verified(CommandResult):
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
         return f"{self.folder}: all {self.files:,} files are as they were written{f' ({kinds})' if kinds else ''}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The counts."""
         return {key: value for key, value in asdict(self).items() if key != "folder"}
 

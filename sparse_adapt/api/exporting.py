@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from sparse_adapt.api.checks import a_corpus_or_vectors, a_file_or_folder, a_folder, check_output
 from sparse_adapt.api.indexing import is_vectors, vectors_at
@@ -77,7 +77,7 @@ class Export(CommandResult):
 
         return tuple(remarks(self.manifest))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The manifest, the folder, and how it is loaded."""
         return {
             "folder": str(self.folder),
@@ -268,7 +268,7 @@ class CheckedExport(CommandResult):
 
         return headline(self.parity)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Every figure."""
         return {"export": self.folder, "format": self.format, **self.parity.as_json()}
 

@@ -69,10 +69,19 @@ def explain(
     >>> found.tokens[0].token, found.tokens[0].expansion
     ('money', False)
     """
-    how: Any = {"device": device, "progress": progress, **reading}
     from sparse_adapt.collection.readers import Query
 
-    return explain_each(model, [Query("", query)], corpus, top=top, expansions=expansions, **how)[0]
+    (report,) = explain_each(
+        model,
+        [Query("", query)],
+        corpus,
+        top=top,
+        expansions=expansions,
+        device=device,
+        progress=progress,
+        **reading,
+    )
+    return report
 
 
 def explain_each(
@@ -234,7 +243,7 @@ class Inspection(CommandResult):
         """The model and the corpus."""
         return f"model {self.subject.model}, corpus {self.subject.corpus}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The model, the corpus and what was found."""
         results = [each.to_dict() for each in self.results]
         return {

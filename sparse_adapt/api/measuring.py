@@ -14,7 +14,7 @@ from sparse_adapt.errors import ConfigError
 from sparse_adapt.report.charts import differences
 from sparse_adapt.report.progress import Bars, progress_bars
 from sparse_adapt.report.sections import Beside, Part, Pictures, Prose, Section, TableRows
-from sparse_adapt.report.tables import Column, Row, Table, tabulate_evaluation
+from sparse_adapt.report.tables import Column, Evaluated, Row, Table, tabulate_evaluation
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,7 +38,7 @@ class Evaluation(CommandResult):
     """
 
     title: str
-    figures: Mapping[str, Any]
+    figures: Evaluated
     texts: Mapping[str, str] = field(default_factory=dict)  # of the queries, by their ids
     request: Mapping[str, str] = field(
         default_factory=dict
@@ -75,7 +75,7 @@ class Evaluation(CommandResult):
         headline = f"{self.title}: {FIRST} {self.measures[FIRST]:.3f}"
         return headline if self.baseline is None else f"{headline}, baseline {self.baseline[FIRST]:.3f}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Means, differences, then those of each kind of query, then each query's."""
         return dict(self.figures)
 
@@ -237,7 +237,7 @@ def measure_models(
     judged: "JudgedCollection",
     general: "JudgedCollection | None",
     bars: Bars,
-) -> dict[str, Any]:
+) -> Evaluated:
     """The figures of one model, or of two of which the second is the baseline; with what they keep of `general`."""
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.retrieve.evaluate import evaluate_model, evaluation
@@ -256,7 +256,7 @@ def measure_models(
     return {**content, "retention": retention_figures(*groups, questions=general.queries)}
 
 
-def _difference(kind: str, gaps: "NDArray[np.float64]") -> dict[str, Any]:
+def _difference(kind: str, gaps: "NDArray[np.float64]") -> dict[str, str | float]:
     """The mean of differences and between what it lies, for a picture."""
     from sparse_adapt.retrieve.significance import interval
 
@@ -271,9 +271,9 @@ def _difference(kind: str, gaps: "NDArray[np.float64]") -> dict[str, Any]:
     }
 
 
-def _in_words(row: Row, reached: float) -> Prose:
+def _in_words(row: Mapping[str, str | float], reached: float) -> Prose:
     """The difference of all queries in a sentence, and whether it may be chance."""
-    change, low, high = (float(row[key] or 0.0) for key in ("value", "low", "high"))
+    change, low, high = (float(row[key]) for key in ("value", "low", "high"))
     verb = "gains" if low > 0 else "loses" if high < 0 else "neither gains nor loses by more than chance"
     sentence = f"{SHOWN} goes from {reached - change:.3f} to {reached:.3f} on {row['number']:,} queries: {change:+.3f}"
     sentence += f", with a 95\u00a0% interval from {low:+.3f} to {high:+.3f}."

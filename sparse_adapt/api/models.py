@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from sparse_adapt.pipeline.run import REPORT_FILE, read_finished
 from sparse_adapt.report.progress import Progress, progress_bars
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.card import making_of, with_record, write_card
-from sparse_adapt.stages.record import new_record, read_stage_record, write_record
+from sparse_adapt.stages.record import StageRecord, new_record, read_stage_record, write_record
 from sparse_adapt.terms.mining import TermsLike, terms_of
 from sparse_adapt.training.loop import HISTORY_FILE, read_history
 
@@ -60,7 +60,7 @@ class Model:
         return isinstance(self.encoder, SparseEncoder)
 
     @property
-    def record(self) -> dict[str, Any]:
+    def record(self) -> StageRecord:
         """What the stage that wrote the model's folder read, and with which settings; empty where none did."""
         return read_stage_record(self.source) or {}
 

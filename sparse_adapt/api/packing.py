@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from sparse_adapt.api.checks import a_pack, a_pack_or_model, check_free_file, check_output
 from sparse_adapt.api.following import free, line
@@ -78,7 +78,7 @@ class Packs(CommandResult):
             for name, header in self.packs
         ]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Every header, in the order of the packs."""
         packs = [{"name": name, **header.model_dump(mode="json")} for name, header in self.packs]
         return {"source": self.source, "packs": packs}
@@ -131,7 +131,7 @@ class Unpacked(Packs):
 
         return load(self.folder)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Every header, and the documents to be encoded again."""
         ids = None if self.encode_again is None else list(self.encode_again)
         return {**super().to_dict(), "encode_again": ids}

@@ -83,7 +83,7 @@ def queries(
     scored = line("candidates", out, "-o", free(f"{out}-candidates.jsonl"))
     measured = line("evaluate", "--model", "splade-tiny", "--collection", out, "--split", "held")
     message = f"{summary}; read {place.folder / 'queries.jsonl'}, and delete what is no query"
-    figures = {} if writer is None else {"llm": writer.tally.plain()}
+    figures: dict[str, object] = {} if writer is None else {"llm": writer.tally.plain()}
     return Written(place.folder, message, [scored, measured], figures=figures)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from sparse_adapt.api.checks import a_pack_or_model
 from sparse_adapt.api.following import line
@@ -42,7 +42,7 @@ class Pushed(CommandResult):
         """One row for each file."""
         return [{"file": name, "bytes": size} for name, size in self.files.items()]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The repository and its files."""
         return {"repository": self.repository, "files": dict(self.files)}
 

@@ -41,7 +41,7 @@ class CommandResult(Result):
         """What a command says after it."""
         return After()
 
-    def data(self) -> Any:  # noqa: ANN401 - what JSON holds
+    def data(self) -> object:
         """What a command prints with --json."""
         return self.to_dict()
 
@@ -54,7 +54,7 @@ class Written(CommandResult):
     contents: str
     next_steps: Sequence[str] = ()
     notes: Sequence[str] = ()
-    figures: dict[str, Any] = field(default_factory=dict)
+    figures: dict[str, object] = field(default_factory=dict)
     is_run: bool = False
 
     @property
@@ -62,7 +62,7 @@ class Written(CommandResult):
         """The place, and what it holds."""
         return f"{self.path}: {self.contents}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The place, what it holds, and figures."""
         return {"path": str(self.path), "contents": self.contents, **self.figures}
 

@@ -1,9 +1,9 @@
 """Runs of several stages, and the pages that show them: `demo`, `run`, `report` and `explore`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from sparse_adapt.api.checks import (
     a_corpus,
@@ -39,6 +39,8 @@ from sparse_adapt.report.tables import Column, Row, Table
 if TYPE_CHECKING:
     from sparse_adapt.api.models import ModelLike
     from sparse_adapt.pipeline.plan import Plan
+    from sparse_adapt.pipeline.report import Report
+    from sparse_adapt.pipeline.vary import Varied
 
 TAKES = "about four minutes on an idle machine"
 CHANGES = "Change against the plan's own value"
@@ -57,14 +59,14 @@ class Demo(CommandResult):
     folder: Path
     model: Path
     corpus: str
-    report: Mapping[str, Any]
+    report: "Report"
 
     @property
     def headline(self) -> str:
         """The folder of the run."""
         return str(self.folder)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The report of the run."""
         return dict(self.report)
 
@@ -218,14 +220,14 @@ class Sensitivity(CommandResult):
     """What each value of a setting brings, and its change against the plan's own value, which comes first."""
 
     folder: Path
-    record: Mapping[str, Any]
+    record: "Varied"
 
     @property
     def headline(self) -> str:
         """The setting and its values."""
         return f"{self.record['setting']} = {', '.join(self.record['values'])}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The setting, its values and the measures of each."""
         return dict(self.record)
 
@@ -243,7 +245,9 @@ class Sensitivity(CommandResult):
             self._table("measures", "", 3), self._table("change", CHANGES, 3, signed=True), self._lines()
         )
 
-    def _table(self, key: str, title: str, decimals: int, *, signed: bool = False) -> Table:
+    def _table(
+        self, key: Literal["measures", "change"], title: str, decimals: int, *, signed: bool = False
+    ) -> Table:
         """A row for each measure, a column for each value."""
         rows = self.record["rows"]
         names = list(dict.fromkeys(name for row in rows for name in row[key]))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, overload
+from typing import TYPE_CHECKING, Annotated, overload
 
 from sparse_adapt.api.checks import a_corpus_or_vectors, a_folder, check_free_file, some_queries, some_words
 from sparse_adapt.api.following import line
@@ -86,16 +86,15 @@ class SearchResults(CommandResult, Sequence[Hit]):
         best = f", best {self.hits[0].document_id}" if self.hits else ""
         return f"{self.queries[0].text!r}, {len(self.hits):,} documents{best}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Each query with its documents, best first; titles and beginnings where texts are known."""
         return {"queries": [self._of(query) for query in self.queries]}
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> dict[str, object]:
         """The documents of the one query, or each query with its documents."""
-        stored = self.to_dict()
-        return dict(stored["queries"][0]) if self.alone else stored
+        return self._of(self.queries[0]) if self.alone else self.to_dict()
 
-    def _of(self, query: "Query") -> dict[str, Any]:
+    def _of(self, query: "Query") -> dict[str, object]:
         hits = self._hits(query)
         return {
             "query_id": query.query_id,
@@ -103,7 +102,7 @@ class SearchResults(CommandResult, Sequence[Hit]):
             "results": [self._plain(hit) for hit in hits],
         }
 
-    def _plain(self, hit: Hit) -> dict[str, Any]:
+    def _plain(self, hit: Hit) -> dict[str, object]:
         impact = {} if hit.impact is None else {"impact": hit.impact}
         known = {"title": hit.title, "snippet": hit.snippet} if self.shows_texts else {}
         return {"rank": hit.rank, "document_id": hit.document_id, "score": hit.score, **impact, **known}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, overload
+from typing import TYPE_CHECKING, Annotated, NamedTuple, NoReturn, overload
 
 from sparse_adapt.api.checks import check_free_file
 from sparse_adapt.api.following import column_words, free, line
@@ -87,10 +87,10 @@ class MinedTerms(CommandResult, Sequence["Term"]):
         first = ", ".join(term.text for term in self.terms[:5])
         return f"{len(self.terms):,}: {first}{', ...' if len(self.terms) > 5 else ''}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The terms with their evidence."""
         terms = [{"term": term.text, "category": term.category, **_evidence(term)} for term in self.terms]
-        stored = {"criterion": self.criterion, "terms": terms}
+        stored: dict[str, object] = {"criterion": self.criterion, "terms": terms}
         return stored if self.defined is None else {**stored, "defined": self.defined.tally.plain()}
 
     def rows(self) -> list[Row]:
@@ -127,7 +127,7 @@ class MinedTerms(CommandResult, Sequence["Term"]):
         write_terms(place, self.terms)
         return place
 
-    def data(self) -> Any:  # noqa: ANN401 - what JSON holds
+    def data(self) -> object:
         """The terms with their evidence, and with what became of the definitions that a model wrote."""
         stored = self.to_dict()
         return stored if self.defined is not None else stored["terms"]
@@ -285,5 +285,5 @@ def _refuse_without_words(corpus: str, *, some: bool) -> NoReturn:
     raise InputError(corpus, "holds no word that a token could be made of; the model has a token for each")
 
 
-def _evidence(term: "Term") -> dict[str, Any]:
+def _evidence(term: "Term") -> dict[str, object]:
     return asdict(term.evidence) if term.evidence is not None else {}

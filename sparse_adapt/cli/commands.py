@@ -90,7 +90,7 @@ def command_of(row: CommandRow) -> TyperCommand:
     if "json" not in options and inspect.signature(function).return_annotation is not None:
         choices.append(choice_of(Declared("json", bool, JSON, False)))
 
-    def carry_out(context: typer.Context, arguments: Mapping[str, Any]) -> None:
+    def carry_out(context: typer.Context, arguments: Mapping[str, object]) -> None:
         _carry_out(row, function, context, arguments)
 
     return typer_command(row.name, "\n\n".join(paragraphs_of(function)[:2]), choices, carry_out)
@@ -100,7 +100,7 @@ def typer_command(
     name: str,
     description: str,
     choices: Sequence[OptionField],
-    carry_out: Callable[[typer.Context, Mapping[str, Any]], None],
+    carry_out: Callable[[typer.Context, Mapping[str, object]], None],
 ) -> TyperCommand:
     """A command that has these options; `carry_out` gets its context and their values."""
 
@@ -136,7 +136,7 @@ def choice_of(declared: Declared) -> OptionField:
     description = option.help
     if option.choices:
         description += f" Choose {', '.join(option.choices)}."
-    shown: Any = option.shown or True
+    shown: str | bool = option.shown or True
     named: dict[str, Any] = {"help": description, "show_default": shown, "metavar": option.metavar or None}
     named |= {"rich_help_panel": option.panel or None}
     needed = declared.default is Parameter.empty and not declared.optional
@@ -209,7 +209,7 @@ def _checking(check: Callable[[str], object]) -> Callable[[typer.Context, str | 
     return callback
 
 
-def _scalar(annotation: Any) -> Any:  # noqa: ANN401 - types
+def _scalar(annotation: object) -> Any:  # noqa: ANN401 - a type
     """The type of what is written on a command line: that of a choice is its names', None counts for nothing."""
     if get_origin(annotation) in (Union, UnionType):
         (annotation,) = (each for each in get_args(annotation) if each is not NoneType)
@@ -240,7 +240,7 @@ def is_given(context: typer.Context, option: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def settings_given(context: typer.Context, names: Sequence[str]) -> dict[str, Any]:
+def settings_given(context: typer.Context, names: Sequence[str]) -> dict[str, object]:
     """The settings that stand on the command line, under their own names."""
     values = {name: context.params[name] for name in names if is_given(context, name)}
     return {
@@ -249,9 +249,9 @@ def settings_given(context: typer.Context, names: Sequence[str]) -> dict[str, An
     }
 
 
-def _table(name: str, words: Sequence[str]) -> dict[str, Any]:
+def _table(name: str, words: Sequence[str]) -> dict[str, object]:
     """Settings of a table within, from words such as anchor=20."""
-    flag, table = f"--{name.replace('_', '-')}", dict[str, Any]()
+    flag, table = f"--{name.replace('_', '-')}", dict[str, object]()
     for word in words:
         key, equals, value = word.partition("=")
         if not equals:

@@ -24,7 +24,14 @@ from sparse_adapt.api.options import (
 )
 from sparse_adapt.api.results import Written
 from sparse_adapt.api.runs import BASE
-from sparse_adapt.cli.commands import choice_of, present, settings_choices, settings_given, typer_command
+from sparse_adapt.cli.commands import (
+    OptionField,
+    choice_of,
+    present,
+    settings_choices,
+    settings_given,
+    typer_command,
+)
 from sparse_adapt.files.place import Place
 from sparse_adapt.report.messages import say
 from sparse_adapt.report.progress import Bars
@@ -54,7 +61,7 @@ def stage_command(row: Row) -> TyperCommand:
     places = _places(stage)
     settings = list(_settings(stage)) if stage.trains else []
 
-    def carry_out(context: typer.Context, options: Mapping[str, Any]) -> None:
+    def carry_out(context: typer.Context, options: Mapping[str, object]) -> None:
         for each in places:
             each.check(options[each.name], each.flag)
         names = [name for name in stage.settings.model_fields if name in options] if stage.trains else []
@@ -79,7 +86,7 @@ def _places(stage: "Stage[Any]") -> list[Declared]:
     return places
 
 
-def _input(wanted: "Input[Any]") -> Declared:
+def _input(wanted: "Input[object]") -> Declared:
     description = f"{wanted.description[0].upper()}{wanted.description[1:]}"
     if wanted.key == "corpus":
         about, mark, check = CORPUS_HELP, "CORPUS", a_corpus
@@ -92,7 +99,7 @@ def _input(wanted: "Input[Any]") -> Declared:
     return declared if wanted.needed else declared._replace(default=None)
 
 
-def _settings(stage: "Stage[Any]") -> Iterator[Any]:
+def _settings(stage: "Stage[Any]") -> Iterator[OptionField]:
     """An option for each setting of a stage that trains, and one for its presets."""
     from sparse_adapt.training.settings import Training
 
@@ -106,7 +113,7 @@ def _settings(stage: "Stage[Any]") -> Iterator[Any]:
         yield choice_of(Declared("preset", str, option, "default"))
 
 
-def _carry_out(stage: "Stage[Any]", options: Mapping[str, Any], arguments: dict[str, Any]) -> None:
+def _carry_out(stage: "Stage[Any]", options: Mapping[str, Any], arguments: Mapping[str, object]) -> None:
     """Carry out one stage as it stands on the command line, and say what follows."""
     from sparse_adapt.pipeline.plan import settings_for
 
@@ -130,7 +137,7 @@ def _carry_out(stage: "Stage[Any]", options: Mapping[str, Any], arguments: dict[
     present(Written(outcome.folder, WROTE, steps), json=False)
 
 
-def _teach_both(options: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
+def _teach_both(options: Mapping[str, Any], arguments: Mapping[str, object]) -> None:
     """The words and then the pairs, as a run of two stages."""
     from sparse_adapt.pipeline.plan import Plan, settings_for
     from sparse_adapt.pipeline.run import run

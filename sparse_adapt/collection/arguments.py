@@ -51,9 +51,9 @@ ATTRIBUTES = (
 MISSING = ("NAType", "NaTType")  # of pandas, which compare with nothing
 
 Place = str | Path
-QueriesLike = Place | Iterable[str | Mapping[str, Any] | Query] | Mapping[str, str]
-JudgementsLike = Place | Mapping[str, Mapping[str, int] | Iterable[str]] | Iterable[Mapping[str, Any]]
-DefinitionsLike = Place | Iterable[Mapping[str, Any] | tuple[str, str] | Definition] | Mapping[str, str]
+QueriesLike = Place | Iterable[str | Mapping[str, object] | Query] | Mapping[str, str]
+JudgementsLike = Place | Mapping[str, Mapping[str, int] | Iterable[str]] | Iterable[Mapping[str, object]]
+DefinitionsLike = Place | Iterable[Mapping[str, object] | tuple[str, str] | Definition] | Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Corpus:
         return str(folder)
 
 
-DocumentsLike = Place | Iterable[str | Mapping[str, Any] | Document] | Mapping[str, str] | Corpus
+DocumentsLike = Place | Iterable[str | Mapping[str, object] | Document] | Mapping[str, str] | Corpus
 
 
 def queries_of(source: QueriesLike) -> list[Query]:

@@ -90,7 +90,7 @@ class JsonLine:
 
     path: str | Path
     line: int
-    fields: dict[str, Any]
+    fields: dict[str, object]
 
     def error(self, problem: str) -> InputError:
         """What is wrong here, with the place."""
@@ -243,7 +243,7 @@ def read_list(path: str | Path) -> Iterator[JsonLine]:
         yield ListEntry(path, number, fields)
 
 
-def parse_object(text: str, path: str | Path, number: int) -> dict[str, Any]:
+def parse_object(text: str, path: str | Path, number: int) -> dict[str, object]:
     """A JSON object. Raises InputError where the text is broken, or something other than an object."""
     try:
         value = json.loads(text)

@@ -48,7 +48,7 @@ def read_sheet(path: str | Path, layout: Layout, chosen: Mapping[str, str] = NON
     is_numbered = bool(layout.numbered) and layout.numbered not in table.columns
     for line, cells in table.rows:
         _check_width(path, line, cells, table.width)
-        fields: dict[str, Any] = {layout.numbered: line} if is_numbered else {}
+        fields: dict[str, object] = {layout.numbered: line} if is_numbered else {}
         for name, place in table.columns.items():
             if place < len(cells) and cells[place] is not None:
                 fields[name] = cells[place].strip() if isinstance(cells[place], str) else cells[place]

@@ -16,7 +16,7 @@ Dimensions: N documents, V vocabulary.
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,8 @@ from scipy.sparse import csr_matrix
 from sparse_adapt.collection.readers import Judgements, Run
 from sparse_adapt.engines.engine import Engine
 from sparse_adapt.errors import ConfigError, InputError
-from sparse_adapt.report.tables import Column, Row, Table
-from sparse_adapt.retrieve.evaluate import Figures, evaluate_run
+from sparse_adapt.report.tables import Column, Figures, Row, Table
+from sparse_adapt.retrieve.evaluate import evaluate_run
 from sparse_adapt.retrieve.search import Searcher
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
@@ -73,7 +73,7 @@ class Parity(NamedTuple):
         """The differences that nothing explains."""
         return tuple(each for each in self.differences if each.kind == "fault")
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The whole comparison as plain values, for programs."""
         return {**self._asdict(), "differences": [each._asdict() for each in self.differences]}
 

@@ -61,7 +61,7 @@ def stamp(source: object) -> Any:  # noqa: ANN401 - as JSON has it
 
 
 def made_from_same(
-    record: Path, before: Mapping[str, Any] | None, now: Mapping[str, Any], *, again: bool = False
+    record: Path, before: Mapping[str, object] | None, now: Mapping[str, object], *, again: bool = False
 ) -> bool:
     """Whether what has a record was made from what is named now; without a record it wasn't made.
 
@@ -76,7 +76,7 @@ def made_from_same(
     return before is not None and not differs
 
 
-def check_request(record: Path, request: Mapping[str, Any]) -> None:
+def check_request(record: Path, request: Mapping[str, object]) -> None:
     """Raise ConfigError where a file holds another request than this one, InputError where it holds none."""
     try:
         before = json.loads(record.read_bytes()) if record.is_file() else None
@@ -87,7 +87,7 @@ def check_request(record: Path, request: Mapping[str, Any]) -> None:
     made_from_same(record, before, json.loads(json.dumps(request)))
 
 
-def changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+def changed(before: Mapping[str, object], now: Mapping[str, object]) -> str:
     """The first thing by which stamps differ from those that there were, in words; empty where nothing does."""
     for key in (*now, *(key for key in before if key not in now)):
         if not is_same(before.get(key), now.get(key)):
@@ -124,7 +124,7 @@ def _difference(key: str, before: object, now: object) -> str:
 # -- in a record ----------------------------------------------------------------------------------
 
 
-def to_record(stamps: Mapping[str, Any], folder: Path, home: Path | None) -> dict[str, Any]:
+def to_record(stamps: Mapping[str, object], folder: Path, home: Path | None) -> dict[str, object]:
     """Stamps as a record in `folder` keeps them: what lies in the run `home` is named from there."""
     return {
         key: {**value, PATH: portable(value[PATH], folder, home)} if _is_stamp(value) else value
@@ -132,7 +132,7 @@ def to_record(stamps: Mapping[str, Any], folder: Path, home: Path | None) -> dic
     }
 
 
-def from_record(stamps: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def from_record(stamps: Mapping[str, object], folder: Path) -> dict[str, object]:
     """The stamps that a record in `folder` keeps, with paths from here."""
     return {
         key: {**value, PATH: source_in(value[PATH], folder)} if _is_stamp(value) else value
@@ -165,7 +165,7 @@ class Done(BaseModel):
     message: str
     seconds: float
     made: tuple[str, ...]
-    made_from: dict[str, Any]
+    made_from: dict[str, object]
 
 
 def carry_out(step: Step, folder: Path, home: Path | None = None) -> tuple[Done, bool]:

@@ -20,9 +20,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from sparse_adapt.errors import ConfigError, ModelError
 from sparse_adapt.files.folders import write_json
+from sparse_adapt.files.records import JsonObject
 from sparse_adapt.model.forms import Side
 from sparse_adapt.model.idf import TokenScales, of_all
-from sparse_adapt.model.layout import JsonObject
 from sparse_adapt.model.reading import Reading, Windows
 from sparse_adapt.model.saved import most_positions
 from sparse_adapt.model.tokens import TokenIds, names_of_all, tokenize

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, get_args
 from sparse_adapt import __version__
 from sparse_adapt.errors import ModelError
 from sparse_adapt.files.folders import write_json
+from sparse_adapt.files.records import JsonObject
 from sparse_adapt.model.folder import ModelSource
 from sparse_adapt.model.forms import SIDES, USUAL, Form, Pooling
 from sparse_adapt.model.head.pooling import Activation
@@ -43,8 +44,6 @@ TABLE_FILES = ("idf.json", "query_token_weights.txt")  # of OpenSearch
 UNKNOWN_SETTINGS = ("query_length", "document_length", "query_expansion", "processing_kwargs")
 LONGEST_NAME = 255  # bytes of a file's name
 ADVICE = "choose a model of a transformer and SpladePooling"
-
-JsonObject = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

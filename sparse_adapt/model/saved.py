@@ -8,7 +8,6 @@ other modules (`model.layout`). Weights are safetensors only, and no code is eve
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -22,6 +21,7 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from sparse_adapt.errors import ModelError
+from sparse_adapt.files.records import JsonObject
 from sparse_adapt.model.folder import ModelFolder, ModelSource
 from sparse_adapt.model.weights import check_finite, check_weights, loading
 
@@ -30,7 +30,7 @@ transformers_logging.set_verbosity_error()
 
 TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model")
 BEFORE_PIECES = ("normalizer", "pre_tokenizer")  # what is done to a text before its words are looked up
-FOLDS: list[dict[str, Any]] = [
+FOLDS: list[JsonObject] = [
     {"type": "Replace", "pattern": {"Regex": r"\s{2,}|[^\S ]"}, "content": " "},
     {"type": "Replace", "pattern": {"String": "\u2011"}, "content": "-"},
 ]  # so that a phrase is its token over a line's end, and a compound over a hyphen that doesn't break
@@ -199,13 +199,13 @@ def differing_part(
     return next((part for part in parts if states[0][part] != states[1][part]), None)
 
 
-def folded(normalizer: dict[str, Any] | None) -> dict[str, Any]:
+def folded(normalizer: JsonObject | None) -> JsonObject:
     """A normalizer, as `tokenizer.json` has it, that folds white space and hyphens before its own work."""
     own = unfolded(normalizer)
     return {"type": "Sequence", "normalizers": [*FOLDS, *([] if own is None else [own])]}
 
 
-def unfolded(normalizer: dict[str, Any] | None) -> dict[str, Any] | None:
+def unfolded(normalizer: JsonObject | None) -> JsonObject | None:
     """A normalizer without `FOLDS`."""
     parts = [] if normalizer is None else normalizer.get("normalizers", [])
     if parts[: len(FOLDS)] != FOLDS:

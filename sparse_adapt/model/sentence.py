@@ -33,6 +33,7 @@ from sparse_adapt import __version__
 from sparse_adapt.errors import ConfigError, ModelError, first_line
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.marker import vouching
+from sparse_adapt.files.records import JsonObject
 from sparse_adapt.model.encoder import Encoder, NewToken, read_vocabulary, write_vocabulary
 from sparse_adapt.model.folder import ModelFolder, ModelSource
 from sparse_adapt.model.idf import TokenScales
@@ -40,7 +41,6 @@ from sparse_adapt.model.layout import (
     ABOUT_FILE,
     LENGTH_FILE,
     MODULES_FILE,
-    JsonObject,
     list_modules,
     read_json,
     read_length,
@@ -90,6 +90,10 @@ class MaskedWords(nn.Module):
 
 class SentenceEncoder(Encoder):
     """A transformer whose token states, pooled, are a text's vector."""
+
+    unusual: frozenset[str] = (
+        frozenset()
+    )  # parts of its form that a stage can't follow, as of a sparse encoder
 
     def __init__(
         self,

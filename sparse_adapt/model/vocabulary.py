@@ -22,8 +22,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast
 
 from sparse_adapt.errors import ModelError, SparseAdaptError
+from sparse_adapt.files.records import JsonObject
 from sparse_adapt.model.encoder import Encoder, NewToken
-from sparse_adapt.model.layout import JsonObject
 from sparse_adapt.model.saved import folded
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.terms.mining import Term

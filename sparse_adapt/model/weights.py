@@ -17,8 +17,8 @@ from torch import nn
 
 from sparse_adapt.errors import ModelError, first_line
 from sparse_adapt.files.marker import MARKER_FILE, MODEL_MARK, checksum_of_file, faults, files_at
+from sparse_adapt.files.records import JsonObject
 from sparse_adapt.model.folder import ModelSource, bundled_at
-from sparse_adapt.model.layout import JsonObject
 
 PICKLED = ("pytorch_model*.bin", "*.pt", "*.ckpt")
 INDEX_FILE = "model.safetensors.index.json"  # of weights in several files

@@ -4,10 +4,10 @@ import json
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from sparse_adapt.pages.subject import RunSubject
 from sparse_adapt.pipeline.demo_report import has_alone
+from sparse_adapt.pipeline.report import Report
 from sparse_adapt.pipeline.run import PLAN_FILE
 from sparse_adapt.report.sections import CommandText, Facts, Fold, Part, Prose, Section, TableRows
 from sparse_adapt.report.tables import Column, Row, Table
@@ -54,19 +54,19 @@ def _command(subject: RunSubject) -> str:
     return "sparse-adapt run run.toml -o made-again"
 
 
-def _facts(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _facts(report: Report) -> Iterator[tuple[str, str]]:
     yield "written", str(report.get("written", "unknown"))
     yield "sparse-adapt", str(report.get("version", "unknown"))
     yield "base model", _name(str(report["model"]))
     yield "corpus", _name(str(report["corpus"]))
     for stage in report["stages"][:1]:
-        versions: Mapping[str, Any] = stage.get("versions", {})
+        versions: Mapping[str, object] = stage.get("versions", {})
         yield "made with", ", ".join(f"{name} {value}" for name, value in versions.items())
 
 
 def _read(subject: RunSubject) -> Iterator[Row]:
     for stage in subject.stages:
-        files: Mapping[str, Any] = {"model": stage.get("model", {}), **stage.get("files", {})}
+        files: Mapping[str, object] = {"model": stage.get("model", {}), **stage.get("files", {})}
         for what, entry in files.items():
             fields = entry if isinstance(entry, Mapping) else {"path": str(entry)}
             yield {

@@ -1,16 +1,17 @@
 """What each stage of a run gained and cost, and its loss terms over the steps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from sparse_adapt.pages.subject import RunSubject
 from sparse_adapt.pipeline.choice import tabulate
 from sparse_adapt.pipeline.demo_report import has_alone
+from sparse_adapt.pipeline.report import ColumnFigures
 from sparse_adapt.report.charts import lines
 from sparse_adapt.report.sections import Fold, Part, Picture, Pictures, Prose, Section, TableRows
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.selection.evidence import BACKGROUND
+from sparse_adapt.stages.record import StageRecord
 from sparse_adapt.stages.table import STAGES
 from sparse_adapt.training.loop import HISTORY_FILE, read_history
 
@@ -47,7 +48,7 @@ def stages_section(subject: RunSubject) -> Section:
     return Section("stages", "Stages", parts)
 
 
-def before_after(columns: Sequence[Mapping[str, Any]]) -> list[Picture]:
+def before_after(columns: Sequence[ColumnFigures]) -> list[Picture]:
     """nDCG@10 of unseen queries, weights a document, background queries that activate a term: after each stage."""
     order = [each["name"] for each in columns]
     rows: list[Row] = [
@@ -80,7 +81,7 @@ def before_after(columns: Sequence[Mapping[str, Any]]) -> list[Picture]:
     ]
 
 
-def _weights(columns: Sequence[Mapping[str, Any]]) -> list[Row]:
+def _weights(columns: Sequence[ColumnFigures]) -> list[Row]:
     """The mean weight of all terms where they are said and where they are meant, and the largest elsewhere."""
     rows: list[Row] = []
     for each in columns:
@@ -107,12 +108,17 @@ def _number(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, int | float) else str(value)
 
 
-def _stage(stage: Mapping[str, Any]) -> Row:
+def _stage(stage: StageRecord) -> Row:
     does = {row.name: row.summary for row in STAGES}.get(str(stage.get("stage")), "")
-    return {"does": does, **{key: stage.get(key) for key in ("stage", "steps", "seconds")}}
+    return {
+        "does": does,
+        "stage": stage.get("stage"),
+        "steps": stage.get("steps"),
+        "seconds": stage.get("seconds"),
+    }
 
 
-def _losses(run: Path, stage: Mapping[str, Any]) -> Picture | None:
+def _losses(run: Path, stage: StageRecord) -> Picture | None:
     """One stage's loss terms; None for a stage that takes no steps."""
     history = read_history(run / str(stage.get("folder", "")) / HISTORY_FILE)
     if not history:

@@ -1,11 +1,9 @@
 """A run as its page looks at it: both models, documents, judged queries, and what was learnt from."""
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -15,6 +13,7 @@ from sparse_adapt.collection.readers import Document, Query, read_queries
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.place import source_in
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.report import Report
 from sparse_adapt.pipeline.run import Finished, read_finished
 from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.encode import encode
@@ -22,6 +21,7 @@ from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vec
 from sparse_adapt.retrieve.search import Searcher
 from sparse_adapt.selection.comparison import JudgedDocuments
 from sparse_adapt.selection.retention import BACKGROUND_SEED
+from sparse_adapt.stages.record import StageRecord
 from sparse_adapt.synthetic.background import LIKE_QUERIES, synthetic
 
 BACKGROUND = 1_000  # texts that mean anything, half of them like queries
@@ -53,12 +53,12 @@ class RunSubject:
     own_queries: tuple[Query, ...]
 
     @property
-    def report(self) -> Mapping[str, Any]:
+    def report(self) -> Report:
         """What the run wrote of itself."""
         return self.run.report
 
     @property
-    def stages(self) -> list[Mapping[str, Any]]:
+    def stages(self) -> list[StageRecord]:
         """The record of each stage."""
         return list(self.report.get("stages", ()))
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from diagnostics.figures import ServingCost, measure_cost
 from sparse_adapt.pages.subject import RunSubject
+from sparse_adapt.pipeline.report import Report
 from sparse_adapt.report.charts import differences
 from sparse_adapt.report.progress import duration
 from sparse_adapt.report.sections import (
@@ -20,7 +21,7 @@ from sparse_adapt.report.sections import (
     TableRows,
     Tone,
 )
-from sparse_adapt.report.tables import Column, Row, Table, percentage
+from sparse_adapt.report.tables import Column, Retained, Row, Table, percentage
 from sparse_adapt.selection.evidence import Evidence
 from sparse_adapt.selection.general import general_sentences, general_table, read_general_rows
 from sparse_adapt.selection.rule import ACTIVATIONS_ENOUGH, MAY_LOSE, decide, retention_lines
@@ -193,13 +194,12 @@ def _when_not(subject: RunSubject, gains: Sequence[Evidence], false_activations:
         )
 
 
-def _retention(report: Mapping[str, Any]) -> Mapping[str, Any]:
+def _retention(report: Report) -> Mapping[str, Retained]:
     """What the run found of the base model's knowledge; nothing where it didn't look."""
-    retention_figures: Mapping[str, Any] = report.get("adapt", report).get("retention", {})
-    return retention_figures
+    return report.get("adapt", report).get("retention", {})
 
 
-def _own_words(report: Mapping[str, Any]) -> Iterator[Part]:
+def _own_words(report: Report) -> Iterator[Part]:
     """What the run itself said at its end."""
     criteria = report.get("demo", {}).get("criteria", ())
     if criteria:

@@ -341,7 +341,7 @@ def _report(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
     named = ("entries", *STEPS, "held", "pairs", RANKING, "retention")
     steps = {name: work.records[name] for name in named if name in work.records}
     seconds = sum(step.seconds for step in steps.values())
-    seconds += sum(float(outcome.record["seconds"]) for outcome in outcomes)
+    seconds += sum(outcome.record["seconds"] for outcome in outcomes)
     more = {
         "final": "model",
         "corpus": absolute(work.request.corpus),

@@ -7,7 +7,6 @@ where that logit is smaller, those that mean it among them: fewer false activati
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -91,12 +90,9 @@ def tabulate_before_after(before_after: Sequence[BeforeAfter]) -> Table:
 
 def tabulate_amounts(model: SparseEncoder, amounts: Amounts) -> Table:
     """The terms that are lowered or raised, most first."""
-    rows: list[Row] = [
-        {"term": token.term, "amount": float(amount)}
-        for token, amount in zip(model.new_tokens, amounts, strict=True)
-        if amount
-    ]
-    rows.sort(key=lambda row: -abs(float(row["amount"] or 0.0)))
+    lowered = [(token.term, float(amount)) for token, amount in zip(model.new_tokens, amounts, strict=True)]
+    lowered.sort(key=lambda each: -abs(each[1]))
+    rows: list[Row] = [{"term": term, "amount": amount} for term, amount in lowered if amount]
     return Table(
         "Terms",
         (Column("term", "term", "token"), Column("amount", "lowered by", decimals=2, signed=True)),
@@ -110,7 +106,7 @@ def save_calibrated(
     amounts: Amounts,
     before_after: Sequence[BeforeAfter],
     place: Place,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Write the model with its terms lowered, and its effect, before and after; the model in memory stays as it is.
 
     Raises OutputError for a place that is taken.
@@ -122,7 +118,7 @@ def save_calibrated(
         for token, each in zip(model.new_tokens, amounts, strict=True)
         if each
     }
-    stored = {"lowered": terms, "figures": [each._asdict() for each in before_after]}
+    stored: dict[str, object] = {"lowered": terms, "figures": [each._asdict() for each in before_after]}
     with output_folder(replace(place, resumable=False, reads=[Path(source)])) as work:
         before = model.output_bias[ids].detach().clone()
         try:

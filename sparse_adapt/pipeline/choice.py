@@ -5,10 +5,9 @@ the two; `selection` measures them and decides.
 """
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
@@ -25,9 +24,10 @@ from sparse_adapt.model.kinds import open_sparse
 from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import Plan
+from sparse_adapt.pipeline.report import Report
 from sparse_adapt.pipeline.work import Work
 from sparse_adapt.report.progress import duration
-from sparse_adapt.report.tables import Column, Row, Table
+from sparse_adapt.report.tables import Column, Retained, Row, Table
 from sparse_adapt.retrieve.touched import ids_saying, write_ids
 from sparse_adapt.selection.comparison import (
     JudgedDocuments,
@@ -51,11 +51,12 @@ from sparse_adapt.selection.models import (
     try_models,
 )
 from sparse_adapt.selection.questions import general_collection
+from sparse_adapt.selection.record import Chosen, OnJudged
 from sparse_adapt.selection.retention import measure_retention
 from sparse_adapt.selection.rule import MAY_LOSE, falls_of_choice, retention_lines
 from sparse_adapt.stages.card import in_short, with_record, write_card
 from sparse_adapt.stages.dictionary import Dictionary
-from sparse_adapt.stages.record import write_record
+from sparse_adapt.stages.record import StageRecord, write_record
 from sparse_adapt.stages.runner import Outcome
 from sparse_adapt.synthetic.queries import read_synthetic_queries
 
@@ -82,10 +83,10 @@ class ChoiceMade(BaseModel):
     measure: str
     queries: int
     kept: int = Field(ge=0)
-    tried: list[dict[str, Any]]
+    tried: list[dict[str, object]]
 
 
-class Retention(RootModel[dict[str, dict[str, Any]]]):
+class Retention(RootModel[dict[str, dict[str, object]]]):
     """What `retention.json` holds: figures by the kind of queries; nothing where the base model is kept."""
 
 
@@ -197,7 +198,7 @@ def measure_best(work: Work) -> None:
 
     def do() -> str:
         number = choice_made(work).kept
-        retention: dict[str, Any] = {}
+        retention: dict[str, Retained] = {}
         if number != 0:
             base = open_sparse(request.model, request.reading)
             model = SparseEncoder.load(folder / "model", request.device)
@@ -212,7 +213,7 @@ def measure_best(work: Work) -> None:
     work.step("retention", {"model": work.made("model")}, [RETENTION_FILE], do)
 
 
-def evidence_for_best(work: Work) -> dict[str, Any]:
+def evidence_for_best(work: Work) -> OnJudged:
     """What the kept model gains on judged queries of the corpus, or else on those set aside."""
     base = open_sparse(work.request.model, work.request.reading)
     model = open_sparse(work.folder / "model", work.request.reading)
@@ -229,7 +230,7 @@ def retention_made(work: Work) -> Retention:
     return read_record(work.folder / RETENTION_FILE, Retention, MAKE_AGAIN)
 
 
-def _record_of(work: Work, outcomes: Sequence[Outcome], choice: Mapping[str, Any]) -> dict[str, Any]:
+def _record_of(work: Work, outcomes: Sequence[Outcome], choice: Chosen) -> StageRecord:
     """What the commands that take a model folder look for in it, and what its card tells."""
     request, best = work.request, choice["tried"][choice["kept"]]
     rows = [choice["tried"][0], best] if choice["kept"] else [best]
@@ -264,7 +265,7 @@ def _list_what_to_encode(work: Work, plan: Plan) -> None:
 # -- the verdict ----------------------------------------------------------------------------------
 
 
-def tabulate(report: Mapping[str, Any]) -> Table:
+def tabulate(report: Report) -> Table:
     """Every model that was tried on the queries set aside, the base model first, the kept one marked."""
     choice = report["adapt"]["choice"]
     rows: Sequence[Row] = [
@@ -273,7 +274,7 @@ def tabulate(report: Mapping[str, Any]) -> Table:
     return Table("", COLUMNS, rows, " ".join(_note(choice)))
 
 
-def _note(choice: Mapping[str, Any]) -> Iterator[str]:
+def _note(choice: Chosen) -> Iterator[str]:
     """What the table measures, and what the names of its models mean."""
     yield f"Measured on {choice['queries']:,} synthetic queries that were set aside. nDCG@10: how high a model ranks"
     yield "the ten documents that the teacher scores best. p: how likely chance alone makes such a difference to the"
@@ -288,7 +289,7 @@ def _note(choice: Mapping[str, Any]) -> Iterator[str]:
         yield "with token scales: each token counts as much as was learnt; the smaller the power, the less they differ."
 
 
-def verdict(report: Mapping[str, Any]) -> list[str]:
+def verdict(report: Report) -> list[str]:
     """In words: what falls that the base model knew, if anything does; terms, time, gain, what to encode again."""
     training = report["adapt"]
     choice = training["choice"]
@@ -329,7 +330,7 @@ def verdict(report: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _first(choice: Mapping[str, Any]) -> Iterator[str]:
+def _first(choice: Chosen) -> Iterator[str]:
     """That the base model is kept, or the one that learnt no words, and why."""
     refused = choice.get("refused")
     best = choice["tried"][choice.get("best", 0)]["name"]
@@ -353,7 +354,7 @@ def _first(choice: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _shown(rows: Sequence[Evidence], choice: Mapping[str, Any]) -> Iterator[str]:
+def _shown(rows: Sequence[Evidence], choice: Chosen) -> Iterator[str]:
     """What was gained by each kind of evidence, and how many terms are found where they are meant."""
     if rows:
         yield f"gains without a label, and how far chance goes: {'; '.join(map(str, rows))}"

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from sparse_adapt.files.place import Place, portable
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.demo_report import ALONE, BASE, KINDS, SPLITS, TOP, criteria, has_alone
 from sparse_adapt.pipeline.plan import Plan
+from sparse_adapt.pipeline.report import ColumnFigures, Demonstrated, HardQuery, TermFigures
 from sparse_adapt.pipeline.run import (
     Finished,
     Listener,
@@ -128,7 +129,7 @@ def _texts_of(scene: Scene, term: str) -> TermTexts:
 class DemoColumn(NamedTuple):
     """Every figure of one column, ready for JSON, and a value of each query that shows what a model keeps."""
 
-    figures: dict[str, Any]
+    figures: ColumnFigures
     retained: Groups
 
 
@@ -144,7 +145,7 @@ def measure(model: SparseEncoder, scene: Scene) -> DemoColumn:
         for split, collection in scene.splits.items()
     }
     retained = _retained(model, scene, EncodedCollection(scene.splits["test"], queries["test"], documents))
-    figures = {
+    figures: ColumnFigures = {
         "general": {kind: each["model"] for kind, each in retention_figures(retained).items()},
         "hard_queries": _ranks(scene, queries["train"], documents),
         "terms": [_term_figures(model, scene, texts, documents, queries) for texts in scene.terms],
@@ -182,12 +183,12 @@ def _terms(model: SparseEncoder, scene: Scene) -> list[list[int]]:
     return [_token_ids(model, texts.term) for texts in scene.terms]
 
 
-def _ranks(scene: Scene, queries: csr_matrix, documents: csr_matrix) -> dict[str, Any]:
+def _ranks(scene: Scene, queries: csr_matrix, documents: csr_matrix) -> dict[str, HardQuery]:
     """For each hard query the ranks of its documents, None for one that isn't found, and the ids on top."""
     names = [document.document_id for document in scene.documents]
     rows = [row for row, query in enumerate(scene.splits["train"].queries) if query.kind == "semantic"]
     ranking = top_k(queries[rows], documents, len(names))
-    figures = {}
+    figures: dict[str, HardQuery] = {}
     for query, (order, _) in zip(scene.hard_queries, ranking, strict=True):
         place = {names[int(row)]: rank for rank, row in enumerate(order, start=1)}
         relevant = scene.relevant(query)
@@ -209,7 +210,7 @@ def _term_figures(
     texts: TermTexts,
     documents: csr_matrix,
     queries: Mapping[str, csr_matrix],
-) -> dict[str, Any]:
+) -> TermFigures:
     """A term's weight where it is said, meant, and neither; its lightest piece's where it has no token."""
     ids = _token_ids(model, texts.term)
     own, others = texts.rows, np.setdiff1d(np.arange(len(scene.documents)), texts.rows)
@@ -325,7 +326,7 @@ def run_demo(plan: Plan, place: Place, listener: Listener | None = None, *, alon
             models[ALONE] = str(_fine_tuned_alone(plan, work, listener))
         models |= {stage: str(outcome.folder) for stage, outcome in zip(plan.stages, outcomes, strict=True)}
         progress = listener.begin("measure")
-        columns, measured = [], list[DemoColumn]()
+        columns, measured = list[ColumnFigures](), list[DemoColumn]()
         for number, (name, model) in enumerate(models.items(), start=1):
             measured.append(measure(SparseEncoder.load(model), scene))
             columns.append({"name": name, "model": portable(model, work, work), **measured[-1].figures})
@@ -333,7 +334,7 @@ def run_demo(plan: Plan, place: Place, listener: Listener | None = None, *, alon
                 progress(number, len(models), {})
         first, *_, last = (each.retained for each in measured)
         retention = retention_figures(last, first, questions=scene.general.queries)
-        shown: dict[str, Any] = {
+        shown: Demonstrated = {
             "terms": [texts.term for texts in scene.terms],
             "hard_queries": {query.query_id: query.text for query in scene.hard_queries},
             "columns": columns,

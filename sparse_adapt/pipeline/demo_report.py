@@ -6,14 +6,15 @@ for, and the model after each stage; each holds what `demo.measure` found.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from sparse_adapt.collection.readers import Query, read_documents, read_judgements, read_queries
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import Plan
+from sparse_adapt.pipeline.report import ColumnFigures, Report
 from sparse_adapt.report.tables import NOTHING, Column, Row, Table
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.selection.general import GeneralRow, general_sentences
@@ -34,8 +35,7 @@ WEIGHT_ENOUGH = 1.0  # weight of the term in a hard query
 GROWTH_ENOUGH = 1.25  # non-zeros a document, times the base model's
 NOISE_ENOUGH = 0.05  # of the top scores of semantic queries
 
-Figures = Mapping[str, Any]
-Read = Callable[[Figures], str]
+Read = Callable[[ColumnFigures], str]
 
 
 class Criterion(NamedTuple):
@@ -47,7 +47,9 @@ class Criterion(NamedTuple):
     found: str
 
 
-def criteria(base: Figures, final: Figures, general_rows: Sequence[GeneralRow]) -> list[Criterion]:
+def criteria(
+    base: ColumnFigures, final: ColumnFigures, general_rows: Sequence[GeneralRow]
+) -> list[Criterion]:
     """The four things that adapting must reach, for the last model beside the base model.
 
     general_rows: what both reach on general questions.
@@ -55,7 +57,7 @@ def criteria(base: Figures, final: Figures, general_rows: Sequence[GeneralRow]) 
     return [_finds(final), _retains(base, final, general_rows), _learns(final), _stays_small(base, final)]
 
 
-def _finds(final: Figures) -> Criterion:
+def _finds(final: ColumnFigures) -> Criterion:
     queries, on_top = final["hard_queries"], _on_top(final)
     ndcg = final["ndcg@10"]["test"]["semantic"]
     needed = SEMANTIC_ENOUGH if len(final["terms"]) == 1 else SEMANTIC_ENOUGH_OF_MANY
@@ -64,7 +66,7 @@ def _finds(final: Figures) -> Criterion:
     return Criterion(1, "finds what is meant", on_top == len(queries) and ndcg >= needed, result)
 
 
-def _retains(base: Figures, final: Figures, general_rows: Sequence[GeneralRow]) -> Criterion:
+def _retains(base: ColumnFigures, final: ColumnFigures, general_rows: Sequence[GeneralRow]) -> Criterion:
     pairs = {
         split: (base["ndcg@10"][split]["control"], final["ndcg@10"][split]["control"]) for split in SPLITS
     }
@@ -76,9 +78,9 @@ def _retains(base: Figures, final: Figures, general_rows: Sequence[GeneralRow]) 
     return Criterion(2, "loses little", holds and after >= before - MAY_LOSE - 1e-9, result)
 
 
-def _learns(final: Figures) -> Criterion:
+def _learns(final: ColumnFigures) -> Criterion:
     terms = final["terms"]
-    documents, heaviest = _mentioning(final), _total(final, "heaviest_in")
+    documents, heaviest = _mentioning(final), _heaviest(final)
     enough = all(
         term["heaviest_in"] >= math.ceil(HEAVIEST_ENOUGH * len(term["weights"]) - 1e-9) for term in terms
     )
@@ -97,7 +99,7 @@ def _learns(final: Figures) -> Criterion:
     return Criterion(3, "knows the term", holds, result)
 
 
-def _stays_small(base: Figures, final: Figures) -> Criterion:
+def _stays_small(base: ColumnFigures, final: ColumnFigures) -> Criterion:
     growth = final["nonzero_document"] / base["nonzero_document"]
     shares, before = final["function_share"], base["function_share"]
     changes = ", ".join(f"{kind} {before[kind]:.1%} to {shares[kind]:.1%}" for kind in KINDS)
@@ -113,7 +115,7 @@ def _stays_small(base: Figures, final: Figures) -> Criterion:
 # -- the table ------------------------------------------------------------------------------------
 
 
-def tabulate_demo(report: Figures) -> Table:
+def tabulate_demo(report: Report) -> Table:
     """A row a figure, a column a model. A column holds ranks, weights and shares, so its cells are text."""
     columns = report["demo"]["columns"]
     names = [each["name"] for each in columns]
@@ -128,19 +130,19 @@ def tabulate_demo(report: Figures) -> Table:
     return Table("What each stage buys and costs", heads, rows, note)
 
 
-def has_alone(report: Figures) -> bool:
+def has_alone(report: Report) -> bool:
     """Whether a column of a demo's report is fine-tuning without new vocabulary."""
     return any(column["name"] == ALONE for column in report["demo"]["columns"])
 
 
-def verdict_lines(report: Figures) -> Iterator[str]:
+def verdict_lines(report: Report) -> Iterator[str]:
     """The criteria, one a line."""
     for each in report["demo"]["criteria"]:
         word = "holds" if each["holds"] else "FALLS SHORT"
         yield f"{word}: {each['number']} {each['name']}: {each['found']}"
 
 
-def _lines(report: Figures) -> Iterator[tuple[str, Read | None]]:
+def _lines(report: Report) -> Iterator[tuple[str, Read | None]]:
     """Title and reader of each row; a title without a reader heads those below it."""
     yield from _rank_lines(report["demo"]["columns"][0])
     terms = report["demo"]["terms"]
@@ -149,7 +151,7 @@ def _lines(report: Figures) -> Iterator[tuple[str, Read | None]]:
     yield "  where said, least", lambda figures: _number(min(_each(figures, "weights")), 2)
     yield (
         "  is the heaviest there",
-        lambda figures: f"{_total(figures, 'heaviest_in')} of {_mentioning(figures)}",
+        lambda figures: f"{_heaviest(figures)} of {_mentioning(figures)}",
     )
     yield "  other documents, largest", lambda figures: _number(_largest(figures, "others_largest"), 2)
     yield "  control queries, largest", lambda figures: _number(_largest(figures, "control_largest"), 2)
@@ -180,7 +182,7 @@ def _lines(report: Figures) -> Iterator[tuple[str, Read | None]]:
         yield f"  {kind}", _noise(kind)
 
 
-def _rank_lines(first: Figures) -> Iterator[tuple[str, Read | None]]:
+def _rank_lines(first: ColumnFigures) -> Iterator[tuple[str, Read | None]]:
     """The rank of each document for one hard query; a summary of many."""
     queries = first["hard_queries"]
     if len(queries) > 1:
@@ -195,7 +197,7 @@ def _rank_lines(first: Figures) -> Iterator[tuple[str, Read | None]]:
 
 
 def _rank(query_id: str, document_id: str) -> Read:
-    def read(figures: Figures) -> str:
+    def read(figures: ColumnFigures) -> str:
         rank = figures["hard_queries"][query_id]["ranks"][document_id]
         return NOTHING if rank is None else str(rank)
 
@@ -206,7 +208,7 @@ def _ndcg(split: str, kind: str) -> Read:
     return lambda figures: _number(figures["ndcg@10"][split][kind], 3)
 
 
-def _it(terms: Sequence[Any]) -> str:
+def _it(terms: Sequence[object]) -> str:
     """What is active: the only term, or one of many."""
     return "it" if len(terms) == 1 else "one"
 
@@ -215,19 +217,19 @@ def _retained(kind: str, measure: str) -> Read:
     return lambda figures: _number(_general(figures, kind, measure), 3)
 
 
-def _strays(figures: Figures) -> str:
+def _strays(figures: ColumnFigures) -> str:
     return _percent(_general(figures, "general", "false_activations"))
 
 
-def _background(figures: Figures) -> str:
+def _background(figures: ColumnFigures) -> str:
     return _percent(_general(figures, "background texts", "false_activations"))
 
 
-def _entered(figures: Figures) -> str:
+def _entered(figures: ColumnFigures) -> str:
     return _percent(_general(figures, "general, mixed index", "domain enters"))
 
 
-def _general(figures: Figures, kind: str, measure: str) -> float:
+def _general(figures: ColumnFigures, kind: str, measure: str) -> float:
     """A figure of what a model keeps; a corpus may have no known items."""
     return float(figures["general"].get(kind, {}).get(measure, math.nan))
 
@@ -236,30 +238,30 @@ def _noise(kind: str) -> Read:
     return lambda figures: _percent(figures["function_share"][kind])
 
 
-def _ranks(figures: Figures) -> list[float]:
+def _ranks(figures: ColumnFigures) -> list[float]:
     ranks = [rank for query in figures["hard_queries"].values() for rank in query["ranks"].values()]
     return [float(rank) for rank in ranks if rank is not None]
 
 
-def _on_top(figures: Figures) -> int:
+def _on_top(figures: ColumnFigures) -> int:
     return sum(query["all_on_top"] for query in figures["hard_queries"].values())
 
 
-def _each(figures: Figures, key: str) -> list[float]:
+def _each(figures: ColumnFigures, key: Literal["weights", "hard_queries"]) -> list[float]:
     """A figure of every term in every text."""
     return [float(value) for term in figures["terms"] for value in term[key].values()] or [0.0]
 
 
-def _total(figures: Figures, key: str) -> int:
-    return sum(int(term[key]) for term in figures["terms"])
+def _heaviest(figures: ColumnFigures) -> int:
+    return sum(term["heaviest_in"] for term in figures["terms"])
 
 
-def _mentioning(figures: Figures) -> int:
+def _mentioning(figures: ColumnFigures) -> int:
     """How many times a document says a term, over all terms."""
     return sum(len(term["weights"]) for term in figures["terms"])
 
 
-def _largest(figures: Figures, key: str) -> float:
+def _largest(figures: ColumnFigures, key: Literal["others_largest", "control_largest"]) -> float:
     return max(float(term[key]) for term in figures["terms"])
 
 

@@ -19,7 +19,6 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from sparse_adapt.collection.readers import (
     DOCUMENT_FILES,
@@ -73,16 +72,16 @@ from sparse_adapt.training.settings import Training
 
 REQUEST_FILE = "request.json"
 COPYING, RANK = ("logits", "preserve"), "rank"  # stages
-OF_STAGES: Mapping[str, Mapping[str, Any]] = {
-    "logits": {"steps": 1_000},
+STEPS = {"logits": 1_000, "preserve": 600, "rank": 300}
+OF_STAGES: Mapping[str, Mapping[str, object]] = {
+    "logits": {},
     "preserve": {
-        "steps": 600,
         "batch_size": 32,
         "learning_rate": 3e-4,
         "background": 0.1,
         "weights": {"old": 1.0, "new": 0.0, "extra": 1.0},
     },
-    "rank": {"steps": 300, "learning_rate": 1e-4, "longest": 128, "weights": {"anchor": 1.0}},
+    "rank": {"learning_rate": 1e-4, "longest": 128, "weights": {"anchor": 1.0}},
 }
 CANDIDATES = "candidates.jsonl"
 RANKING_SHARE = (
@@ -101,9 +100,9 @@ class GraftRequest:
     sparse: str = BASE_MODEL
     questions: str | None = None  # a judged collection, from which it learns to rank
     settings: GraftSettings = field(default_factory=GraftSettings)
-    of_stages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    of_stages: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         """Everything as JSON holds it, with paths that mean the same anywhere."""
         return {
             "corpora": [absolute(each) for each in self.corpora],
@@ -147,9 +146,8 @@ class GraftRequest:
 
     def settings_of(self, stage: str) -> Training:
         """A stage's settings: its defaults, what a graft has otherwise, and what was asked for on top."""
-        usual = OF_STAGES[stage]
-        steps = max(1, round(self.settings.effort * usual["steps"]))
-        own = {"seed": self.settings.seed, "precision": fast_precision(), **usual, "steps": steps}
+        steps = max(1, round(self.settings.effort * STEPS[stage]))
+        own = {"seed": self.settings.seed, "precision": fast_precision(), **OF_STAGES[stage], "steps": steps}
         return settings_for(stage, overrides=merged(own, self.of_stages.get(stage, {})))
 
 
@@ -357,7 +355,7 @@ def _keep(outcomes: Sequence[Outcome], folder: Path) -> None:
 
 
 def _report(
-    request: GraftRequest, plan: Plan, folder: Path, outcomes: list[Outcome], messages: Mapping[str, Any]
+    request: GraftRequest, plan: Plan, folder: Path, outcomes: list[Outcome], messages: Mapping[str, object]
 ) -> None:
     more = {
         "final": "model",

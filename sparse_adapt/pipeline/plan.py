@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -48,7 +48,7 @@ def make_plan(
     model: str = BASE_MODEL,
     stages: Sequence[str] | None = None,
     preset: str = "default",
-    overrides: Mapping[str, Any] | None = None,
+    overrides: Mapping[str, object] | None = None,
 ) -> Plan:
     """A plan without a run file: the corpus brings the files; `overrides` are for every stage that trains."""
     stages = usual_stages(preset) if stages is None else tuple(stages)
@@ -57,7 +57,9 @@ def make_plan(
     return Plan(model=model, corpus=corpus, stages=stages, preset=preset, files=files, settings=settings)
 
 
-def settings_for(stage: str, preset: str = "default", overrides: Mapping[str, Any] | None = None) -> Training:
+def settings_for(
+    stage: str, preset: str = "default", overrides: Mapping[str, object] | None = None
+) -> Training:
     """Settings of a stage that trains: a preset's, but for what differs. Raises ConfigError for bad ones."""
     kind: type[Training] = find_stage(stage).settings
     try:
@@ -72,7 +74,7 @@ def presets() -> tuple[str, ...]:
     return ("default", *dict.fromkeys(named))
 
 
-def preset_of(stage: str, preset: str) -> dict[str, Any]:
+def preset_of(stage: str, preset: str) -> dict[str, object]:
     """What a preset holds for one stage, as keys and values."""
     if preset not in presets():
         raise ConfigError(unknown("preset", preset, presets()))
@@ -132,7 +134,7 @@ def plan_text(plan: Plan, folder: Path | None = None, home: Path | None = None) 
 # -- what settings and their errors are made of ---------------------------------------------------
 
 
-def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def merged(under: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
     """Settings laid over others, tables within them too."""
     both = dict(under)
     for key, value in over.items():
@@ -143,7 +145,7 @@ def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return both
 
 
-def laid_over(settings: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def laid_over(settings: Mapping[str, object], own: Mapping[str, object]) -> dict[str, object]:
     """Settings of a stage with those that are given: a number of steps that is given goes before epochs that aren't."""
     if own.get("steps") is not None and "epochs" not in own:
         own = {**own, "epochs": None}

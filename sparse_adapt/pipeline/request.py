@@ -51,7 +51,7 @@ class Named(NamedTuple):
     may_lack: bool = True
 
 
-def _file(names: Sequence[str], *inputs: Input[Any]) -> Named:
+def _file(names: Sequence[str], *inputs: Input[object]) -> Named:
     return Named(partial(of_collection, names=names), frozenset(each.key for each in inputs))
 
 
@@ -82,10 +82,10 @@ class Request:
     teacher: str = ENSEMBLE
     llm: str | None = None
     settings: AdaptSettings = field(default_factory=AdaptSettings)
-    overrides: Mapping[str, Any] = field(default_factory=dict)
-    of_stages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    overrides: Mapping[str, object] = field(default_factory=dict)
+    of_stages: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         """Everything as JSON holds it, with paths that mean the same anywhere."""
         named = {key: None if value is None else absolute(value) for key, value in self._named().items()}
         stored = {"overrides": dict(self.overrides), "of_stages": dict(self.of_stages)}
@@ -158,7 +158,7 @@ class Request:
 
     def command(self) -> str:
         """The command that asks for the same, files by their names alone; settings of stages aside."""
-        named: dict[str, Any] = {
+        named: dict[str, object] = {
             key: value for key, value in self._named().items() if key not in ("corpus", "teacher")
         }
         named |= {"teacher": None if self.teacher == ENSEMBLE else self.teacher}
@@ -274,9 +274,9 @@ def chosen_settings(before: Request | None, settings: Mapping[str, Any], seed: i
     return {"settings": chosen, "overrides": overrides, "of_stages": of_stages}
 
 
-def _settings(before: AdaptSettings, changed: Mapping[str, Any]) -> AdaptSettings:
+def _settings(before: AdaptSettings, changed: Mapping[str, object]) -> AdaptSettings:
     """The adaptation's own settings, stages in the order that they have."""
-    content = merged(before.model_dump(), changed)
+    content: dict[str, Any] = merged(before.model_dump(), changed)
     for name in content["stages"]:
         if name not in OF_ADAPT:
             raise ConfigError(unknown("stage", name, OF_ADAPT))

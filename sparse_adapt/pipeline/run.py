@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from sparse_adapt import __version__
 from sparse_adapt.collection.readers import read_documents
@@ -27,6 +27,7 @@ from sparse_adapt.files.steps import made_from_same, stamp, to_record
 from sparse_adapt.files.writing import write_json, write_text
 from sparse_adapt.model.folder import ModelFolder, ModelSource, of_model
 from sparse_adapt.pipeline.plan import Plan, plan_text
+from sparse_adapt.pipeline.report import Report
 from sparse_adapt.stages.inputs import Inputs
 from sparse_adapt.stages.record import made_from, read_stage_record, source_of, sources
 from sparse_adapt.stages.runner import Outcome, carry_out_stage
@@ -68,7 +69,7 @@ class Finished:
     folder: Path
     model: Path
     corpus: str | None
-    report: Mapping[str, Any]
+    report: Report
 
 
 def run(plan: Plan, place: Place, listener: Listener | None = None) -> Finished:
@@ -87,7 +88,7 @@ def run(plan: Plan, place: Place, listener: Listener | None = None) -> Finished:
     return read_finished(place.folder)
 
 
-def verdict_of(plan: Plan, last: Path, work: Path) -> dict[str, Any]:
+def verdict_of(plan: Plan, last: Path, work: Path) -> dict[str, object]:
     """What the last model gains beside the first, and keeps of what it knew, as `report.json` holds it.
 
     Nothing for a dense model, or without a corpus.
@@ -172,7 +173,7 @@ def run_stage(
     return outcome
 
 
-def write_report(work: Path, plan: Plan, outcomes: Sequence[Outcome], more: Mapping[str, Any]) -> None:
+def write_report(work: Path, plan: Plan, outcomes: Sequence[Outcome], more: Mapping[str, object]) -> None:
     """Put what was done, and what else is known, into a run folder. What lies in it is named from there."""
     report = {
         "version": __version__,
@@ -181,14 +182,14 @@ def write_report(work: Path, plan: Plan, outcomes: Sequence[Outcome], more: Mapp
         "corpus": None if plan.corpus is None else portable(plan.corpus, work, work),
         "preset": plan.preset,
         "final": outcomes[-1].folder.name,
-        "seconds": round(sum(float(outcome.record["seconds"]) for outcome in outcomes), 1),
+        "seconds": round(sum(outcome.record["seconds"] for outcome in outcomes), 1),
         "stages": [_record_of(outcome, work) for outcome in outcomes],
         **more,
     }
     write_json(work / REPORT_FILE, report)
 
 
-def _record_of(outcome: Outcome, work: Path) -> dict[str, Any]:
+def _record_of(outcome: Outcome, work: Path) -> dict[str, object]:
     record, entries = outcome.record, {"": outcome.record["model"], **outcome.record["files"]}
     near = to_record(entries, work, work)
     outcome_fields = {"folder": str(outcome.folder.relative_to(work)), "message": outcome.message}

@@ -40,7 +40,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -91,7 +91,7 @@ class Top(Settings):
     )
 
 
-def read_plan(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Plan:
+def read_plan(path: str | Path, overrides: Mapping[str, object] | None = None) -> Plan:
     """The plan that a run file holds; `overrides` go before the settings of every stage that trains.
 
     Raises InputError where the file is no TOML, ConfigError with the line for a key or value that can't be.
@@ -121,7 +121,7 @@ def read_plan(path: str | Path, overrides: Mapping[str, Any] | None = None) -> P
 
 
 def _settings(
-    file: "TomlFile", tables: Mapping[str, dict[str, Any]], top: Top, overrides: Mapping[str, Any]
+    file: "TomlFile", tables: Mapping[str, dict[str, object]], top: Top, overrides: Mapping[str, object]
 ) -> dict[str, Training]:
     """The settings of every stage that trains."""
     seed = {} if top.seed is None else {"seed": top.seed}
@@ -135,7 +135,7 @@ def _settings(
     return settings
 
 
-def _named_files(file: "TomlFile", tables: Mapping[str, dict[str, Any]]) -> dict[str, str | None]:
+def _named_files(file: "TomlFile", tables: Mapping[str, dict[str, object]]) -> dict[str, str | None]:
     """The file that each key names, taken out of the tables. Raises ConfigError where two tables differ."""
     named: dict[str, str | None] = {}
     for name, table in tables.items():
@@ -165,7 +165,7 @@ class TomlFile:
         except ValueError as error:  # a whole number of thousands of digits
             raise InputError(path, f"broken TOML ({first_line(error)}); write it anew") from error
 
-    def table(self, name: str) -> dict[str, Any]:
+    def table(self, name: str) -> dict[str, object]:
         """The table of one stage, taken out of the content; empty where there is none."""
         table = self.content.pop(name, {})
         if not isinstance(table, dict):
@@ -173,7 +173,7 @@ class TomlFile:
         return dict(table)
 
     def validate(
-        self, kind: type[AnyModel], content: Mapping[str, Any], table: Keys, also: Sequence[str]
+        self, kind: type[AnyModel], content: Mapping[str, object], table: Keys, also: Sequence[str]
     ) -> AnyModel:
         """The content of a table as settings. Raises ConfigError at the line of the first bad key."""
         try:
@@ -187,7 +187,7 @@ class TomlFile:
         if name not in known:
             self.fail(unknown(what, name, known), (), key)
 
-    def take(self, table: dict[str, Any], name: str, key: str) -> str | None:
+    def take(self, table: dict[str, object], name: str, key: str) -> str | None:
         """The file that a stage's table names, as a path from here."""
         value = table.pop(key, None)
         if value is not None and not isinstance(value, str):

@@ -1,6 +1,6 @@
 """Settings of an adaptation to a bare corpus, and of a graft."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import field_validator
 
@@ -71,7 +71,7 @@ class AdaptSettings(Settings):
         return tuple(values) if isinstance(values, list) else values
 
     @staticmethod
-    def seeds(seed: int) -> dict[str, Any]:
+    def seeds(seed: int) -> dict[str, object]:
         """Settings by which everything is drawn with one seed."""
         return {"seed": seed, "queries": {"seed": seed}, "candidates": {"seed": seed}}
 

@@ -6,10 +6,10 @@ OUT/vary.json              the measures of each last model, and their change aga
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, NotRequired, TypedDict, cast
 
 from pydantic import ValidationError
 
@@ -57,6 +57,23 @@ class Variation:
         return f"{self.stage}.{self.key}"
 
 
+class OfValue(TypedDict):
+    """The last model with one value, what it measures, and the change against the plan's own value."""
+
+    value: str
+    model: str
+    measures: dict[str, float]
+    change: NotRequired[dict[str, float]]
+
+
+class Varied(TypedDict):
+    """What `vary.json` holds: a setting, its values, and a row for each, the plan's own first."""
+
+    setting: str
+    values: list[str]
+    rows: list[OfValue]
+
+
 def read_variation(assignment: str, plan: Plan) -> Variation:
     """What STAGE.SETTING=V1,V2 asks for of a plan; a weight is STAGE.weights.NAME.
 
@@ -82,7 +99,7 @@ def read_variation(assignment: str, plan: Plan) -> Variation:
 def _with(own: Training, key: str, text: str, assignment: str) -> Training:
     """Settings with another value of one key, which may lie in a table."""
     *tables, last = key.split(".")
-    overrides: dict[str, Any] = {last: _parsed(text)}
+    overrides: dict[str, object] = {last: _parsed(text)}
     for table in reversed(tables):
         overrides = {table: overrides}
     try:
@@ -102,7 +119,7 @@ def _parsed(text: str) -> object:
 
 
 def _value_of(settings: Training, key: str, assignment: str) -> object:
-    value: Any = settings.model_dump()
+    value: object = settings.model_dump()
     for part in key.split("."):
         if not isinstance(value, Mapping) or part not in value:
             known = tuple(value) if isinstance(value, Mapping) else (key.rpartition(".")[0],)
@@ -122,7 +139,7 @@ def _as_text(value: object) -> str:
 # -- carried out --------------------------------------------------------------------------------------
 
 
-def vary(plan: Plan, variation: Variation, place: Place, listener: Listener) -> dict[str, Any]:
+def vary(plan: Plan, variation: Variation, place: Place, listener: Listener) -> Varied:
     """Carry out a plan once for each value, and measure the last models, as `vary.json` holds it.
 
     With `place.resume`, what is done stays. Raises what `run` raises.
@@ -133,7 +150,7 @@ def vary(plan: Plan, variation: Variation, place: Place, listener: Listener) -> 
     whole = place.folder / VARY_FILE
     if place.resume and not place.overwrite and whole.is_file():
         check_request(place.folder / REQUEST_FILE, request)
-        return dict(json.loads(whole.read_bytes()))
+        return cast("Varied", json.loads(whole.read_bytes()))
     check_files(plan)
     with common_folder(place.reading(read_by(plan))) as work:
         if is_main():
@@ -148,7 +165,7 @@ def vary(plan: Plan, variation: Variation, place: Place, listener: Listener) -> 
         ]
         if is_main():
             write_json(work / VARY_FILE, {**request, "rows": [*_with_changes(rows)]})
-    return dict(json.loads(whole.read_bytes()))
+    return cast("Varied", json.loads(whole.read_bytes()))
 
 
 def through(
@@ -171,7 +188,7 @@ def through(
 
 def _of_value(
     plan: Plan, variation: Variation, number: int, model: ModelFolder, work: Path, listener: Listener
-) -> dict[str, Any]:
+) -> OfValue:
     """The value of a number, its last model and what that measures."""
     value, folder = variation.values[number], work / f"value-{number}"
     if is_main():
@@ -223,7 +240,7 @@ def measures_of(plan: Plan, last: Path, work: Path) -> Iterator[tuple[str, float
             yield f"{kind.measure}, {kind.name}", retention[kind.name]["model"][kind.measure]
 
 
-def _with_changes(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _with_changes(rows: Sequence[OfValue]) -> Iterator[OfValue]:
     """Each row with its changes against the first, that of the plan's own value."""
     own = rows[0]["measures"]
     for row in rows:

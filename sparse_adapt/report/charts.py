@@ -152,7 +152,7 @@ def intervals(title: str, rows: Sequence[Row], *, description: str, unit: str) -
 def _picture(
     title: str,
     description: str,
-    values: list[dict[str, Any]],
+    values: Sequence[Mapping[str, object]],
     height: int | dict[str, int],
     width: int = WIDTH,
     **drawn: object,
@@ -162,27 +162,27 @@ def _picture(
     return Picture({"title": printable(title), **size, "data": {"values": values}, **drawn}, description)
 
 
-def _number(field: str, unit: str) -> dict[str, Any]:
+def _number(field: str, unit: str) -> dict[str, object]:
     """An axis of numbers."""
     return {"field": field, "type": "quantitative", "title": unit}
 
 
-def _words(field: str, *, sort: Sequence[str] | None = None, **more: object) -> dict[str, Any]:
+def _words(field: str, *, sort: Sequence[str] | None = None, **more: object) -> dict[str, object]:
     """An axis of names in their order."""
     return {"field": field, "type": "ordinal", "sort": sort, "title": None, **more}
 
 
-def _series(names: Sequence[str], *, points: bool) -> dict[str, Any]:
+def _series(names: Sequence[str], *, points: bool) -> dict[str, object]:
     """A colour for each name, and a shape or a dash, so that nobody has to tell colours apart."""
     rows = range(len(names))
-    scales: dict[str, list[Any]] = {
+    scales: dict[str, object] = {
         "color": [SERIES[row % len(SERIES)] for row in rows],
         "strokeDash": [DASHES[row // len(SERIES) % len(DASHES)] for row in rows],
     }
     if points:
         scales["shape"] = [SHAPES[row % len(SHAPES)] for row in rows]
     shared = {"field": "by", "type": "nominal", "title": None}
-    legend: dict[str, Any] = {} if len(names) > 1 else {"legend": None}
+    legend: dict[str, object] = {} if len(names) > 1 else {"legend": None}
     domain = list(map(printable, names))
     return {
         channel: {**shared, **legend, "scale": {"domain": domain, "range": values}}

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -133,7 +132,7 @@ def svg_file(picture: Picture) -> str:
 
 def png_file(picture: Picture) -> bytes:
     """The same as PNG."""
-    spec: dict[str, Any] = {"$schema": SCHEMA, "config": {**CONFIG, "background": "white"}, **picture.spec}
+    spec: dict[str, object] = {"$schema": SCHEMA, "config": {**CONFIG, "background": "white"}, **picture.spec}
     whole = json.dumps(spec)
     for sign, colour in zip(COLOURS, LIGHT, strict=True):
         whole = whole.replace(f'"{sign}"', f'"{colour}"')

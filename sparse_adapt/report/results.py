@@ -7,7 +7,7 @@ plain values for programs, `to_frame()` a data frame of pandas.
 import io
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sparse_adapt.errors import MissingPackageError
 from sparse_adapt.report.sections import Section, WebPage
@@ -35,7 +35,7 @@ class Result(ABC):
         """The rows of its data frame, each with the same keys."""
 
     @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything that was found, as plain objects, lists and numbers."""
 
     @abstractmethod

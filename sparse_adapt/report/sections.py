@@ -6,9 +6,9 @@ markup. A picture is a specification of Vega-Lite, which `charts` makes and `htm
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from sparse_adapt.report.tables import Table, formatted
+from sparse_adapt.report.tables import Table, cell, formatted
 
 Tone = Literal["", "good", "bad", "quiet", "title"]
 SHADES = 10  # of a heat map
@@ -57,7 +57,7 @@ class TableRows:
         return [
             [
                 (
-                    formatted(row.get(each.key), each),
+                    formatted(cell(row, each), each),
                     each.kind not in ("text", "token"),
                     str(row.get(self.links.get(each.key, ""), "") or ""),
                 )
@@ -72,7 +72,7 @@ class Picture:
     """A drawing as a specification of Vega-Lite, and the same in words; a terminal leaves it out."""
 
     kind: ClassVar[str] = "picture"
-    spec: Mapping[str, Any]
+    spec: Mapping[str, object]
     description: str
 
 

@@ -5,11 +5,13 @@ Tokens, terms and paths are data, never markup: every Markdown cell is escaped. 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, cast, get_args
 
 Cell = str | int | float | bool | None
-Row = Mapping[str, Cell]
+Row = Mapping[str, object]
 Kind = Literal["text", "token", "number", "share"]
+Figures = dict[str, float]
+Part = Literal["model", "baseline", "difference", "p_value", "adjusted"]
 
 NOTHING = "-"
 WORDS = ("text", "token")  # kinds whose cells may be broken
@@ -49,7 +51,7 @@ class Table:
     note: str = ""
 
 
-def to_json(table: Table) -> list[dict[str, Any]]:
+def to_json(table: Table) -> list[dict[str, object]]:
     """For a program: every field of every row, numbers in full."""
     return [dict(row) for row in table.rows]
 
@@ -58,11 +60,16 @@ def to_markdown(table: Table) -> str:
     """For a page: a pipe table that ends with a newline."""
     lines = [[column.heading.translate(MARKDOWN_SIGNS) for column in table.columns]]
     lines.append(["---" if column.kind in WORDS else "---:" for column in table.columns])
-    lines += [[_markdown_cell(row.get(column.key), column) for column in table.columns] for row in table.rows]
+    lines += [[_markdown_cell(cell(row, column), column) for column in table.columns] for row in table.rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 # -- cells ------------------------------------------------------------------------------------
+
+
+def cell(row: Row, column: Column) -> Cell:
+    """What a row has in a column: a word or a number, where fields that no column names may be anything."""
+    return cast("Cell", row.get(column.key))
 
 
 def formatted(value: Cell, column: Column) -> str:
@@ -93,10 +100,44 @@ def _markdown_cell(value: Cell, column: Column) -> str:
 
 # -- the table of an evaluation ---------------------------------------------------------------
 
+PARTS: tuple[Part, ...] = get_args(Part)
 
-def tabulate_evaluation(evaluation: Mapping[str, Any], title: str = "") -> Table:
+
+class Compared(TypedDict, total=False):
+    """Means of each measure; beside a baseline its means, the differences, and p-values without and with correction."""
+
+    model: Figures
+    baseline: Figures
+    difference: Figures
+    p_value: Figures
+    adjusted: Figures
+
+
+class Retained(Compared, total=False):
+    """What a model keeps, by queries of one kind; of the general ones each row of `selection.general` as well."""
+
+    rows: list[dict[str, Any]]
+
+
+class Evaluated(Compared, total=False):
+    """What `sparse-adapt evaluate --json` prints: means, then those of each kind of query, then each query's.
+
+    Of a query: its id and kind, each model's measures, and what it ranks best.
+    """
+
+    kinds: dict[str, Compared]
+    queries: list[dict[str, Any]]
+    count: dict[str, int]
+    retention: dict[str, Retained]
+
+
+def tabulate_evaluation(evaluation: Evaluated, title: str = "") -> Table:
     """Rows of measures from `evaluate.evaluation`: over all queries, then of each kind, then what a model keeps."""
-    groups = {"": evaluation, **evaluation.get("kinds", {}), **evaluation.get("retention", {})}
+    groups: dict[str, Compared] = {
+        "": evaluation,
+        **evaluation.get("kinds", {}),
+        **evaluation.get("retention", {}),
+    }
     compared = "baseline" in evaluation
     columns = [Column("kind", "queries", "text")] if len(groups) > 1 else []
     columns += [Column("measure", "measure", "text"), Column("model", "model", decimals=3)]
@@ -114,6 +155,5 @@ def tabulate_evaluation(evaluation: Mapping[str, Any], title: str = "") -> Table
     return Table(title, tuple(columns), rows, P_VALUE_NOTE if compared else "")
 
 
-def _measure_row(group: Mapping[str, Any], measure: str) -> dict[str, Cell]:
-    names = ("model", "baseline", "difference", "p_value", "adjusted")
-    return {name: group[name][measure] for name in names if name in group}
+def _measure_row(group: Compared, measure: str) -> dict[str, Cell]:
+    return {name: group[name][measure] for name in PARTS if name in group}

@@ -39,7 +39,7 @@ from sparse_adapt.report.sections import (
     Tone,
     Warm,
 )
-from sparse_adapt.report.tables import WORDS, Cell, Column, Row, Table, formatted
+from sparse_adapt.report.tables import WORDS, Cell, Column, Row, Table, cell, formatted
 
 WORD = 12  # signs of a word that stay together where a table is too wide
 BETWEEN = 2  # spaces between columns
@@ -245,9 +245,7 @@ class Fitted:
 
     def __init__(self, table: Table, bar_width: int) -> None:
         self.table, self.bar_width = table, bar_width
-        self.cells = [
-            [_styled(row.get(column.key), column) for column in table.columns] for row in table.rows
-        ]
+        self.cells = [[_styled(cell(row, column), column) for column in table.columns] for row in table.rows]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The widest of the ways that fits."""
@@ -300,11 +298,11 @@ class Fitted:
         return rich
 
     def _with_bars(self, row: Row, cells: Sequence[Text]) -> Iterator[Text]:
-        for column, cell in zip(self.table.columns, cells, strict=True):
-            yield cell
+        for column, text in zip(self.table.columns, cells, strict=True):
+            yield text
             if column.bar:
                 largest = _largest(self.table, column)
-                yield bar(_number(row.get(column.key)), largest, self.bar_width)
+                yield bar(_number(cell(row, column)), largest, self.bar_width)
 
     def _lists(self) -> Iterator[RenderableType]:
         """Each row as lines of heading and cell."""
@@ -314,8 +312,8 @@ class Fitted:
             grid = RichTable.grid(padding=(0, BETWEEN))
             grid.add_column(overflow="fold")
             grid.add_column(overflow="fold")
-            for column, cell in zip(self.table.columns, cells, strict=True):
-                grid.add_row(Text(printable_line(column.heading), style=QUIET), cell)
+            for column, text in zip(self.table.columns, cells, strict=True):
+                grid.add_row(Text(printable_line(column.heading), style=QUIET), text)
             yield grid
             yield Text("")
         if self.table.note:
@@ -354,4 +352,4 @@ def _number(value: Cell) -> float:
 
 
 def _largest(table: Table, column: Column) -> float:
-    return max((_number(row.get(column.key)) for row in table.rows), default=0.0)
+    return max((_number(cell(row, column)) for row in table.rows), default=0.0)

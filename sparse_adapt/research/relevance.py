@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.folders import output_folder, write_json
@@ -53,6 +53,15 @@ class RelevantWord:
     without: float  # the similarity that is left when the word is removed
 
 
+class SpeechShare(NamedTuple):
+    """A part of speech: relevant words, their share of all of them, its share of all content words."""
+
+    speech: str
+    words: int
+    share: float
+    content: float
+
+
 @dataclass(frozen=True, slots=True)
 class Relevance:
     """The relevant word of each text, and how many words of each kind there were to choose from."""
@@ -60,22 +69,26 @@ class Relevance:
     words: tuple[RelevantWord, ...]
     content: dict[str, int]
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Part of speech by part of speech: relevant words, their share, the share of all content words."""
+    def shares(self) -> list[SpeechShare]:
+        """Part of speech by part of speech, the most frequent among relevant words first."""
         counts = Counter(word.speech for word in self.words)
         relevant, content = max(1, len(self.words)), max(1, sum(self.content.values()))
-        rows = [
-            {
-                "speech": NAMES.get(speech, speech.lower()),
-                "words": counts[speech],
-                "share": counts[speech] / relevant,
-                "content": self.content.get(speech, 0) / content,
-            }
+        shares = [
+            SpeechShare(
+                NAMES.get(speech, speech.lower()),
+                counts[speech],
+                counts[speech] / relevant,
+                self.content.get(speech, 0) / content,
+            )
             for speech in (*CONTENT, *(each for each in self.content if each not in CONTENT))
         ]
-        return sorted(rows, key=lambda row: -row["words"])
+        return sorted(shares, key=lambda each: -each.words)
 
-    def to_dict(self) -> dict[str, Any]:
+    def rows(self) -> list[dict[str, object]]:
+        """The same as rows of a table."""
+        return [each._asdict() for each in self.shares()]
+
+    def to_dict(self) -> dict[str, object]:
         """The distribution, and every word."""
         return {"distribution": self.rows(), "words": [asdict(word) for word in self.words]}
 
@@ -174,13 +187,15 @@ def write_relevance(relevance: Relevance, place: Place) -> None:
 
 def plot_relevance(relevance: Relevance, path: Path) -> None:
     """Both shares as bars, a pair for each part of speech. Raises MissingExtraError without matplotlib."""
-    rows = relevance.rows()
+    shares = relevance.shares()
     figure = empty_figure(7, 4)
     axes = figure.add_subplot()
-    for number, (key, label) in enumerate((("share", "relevant words"), ("content", "all to choose from"))):
-        places = [place + (number - 0.5) * 0.4 for place in range(len(rows))]
-        axes.bar(places, [100 * row[key] for row in rows], 0.37, label=label)
-    axes.set_xticks(range(len(rows)), [row["speech"] for row in rows])
+    for left, label, heights in (
+        (-0.2, "relevant words", [100 * each.share for each in shares]),
+        (0.2, "all to choose from", [100 * each.content for each in shares]),
+    ):
+        axes.bar([place + left for place in range(len(shares))], heights, 0.37, label=label)
+    axes.set_xticks(range(len(shares)), [each.speech for each in shares])
     axes.set_ylabel("share (%)")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)

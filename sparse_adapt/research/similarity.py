@@ -9,7 +9,7 @@ The cosine is taken of sparse vectors too, since their product grows with the le
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,16 +83,15 @@ def cosines(
     texts = {text: row for row, text in enumerate(dict.fromkeys([*firsts, *seconds]))}
     left, right = [texts[text] for text in firsts], [texts[text] for text in seconds]
     if isinstance(model, SentenceEncoder):
-        vectors: Any = model.encode(list(texts), progress=progress)
-        products = (vectors[left] * vectors[right]).sum(axis=1)
-        return np.asarray(products, dtype=np.float64)
+        dense = model.encode(list(texts), progress=progress)
+        return np.asarray((dense[left] * dense[right]).sum(axis=1), dtype=np.float64)
     vectors = encode(model, list(texts), "document", progress=progress).astype(np.float64)
     lengths = np.sqrt(np.asarray(vectors.multiply(vectors).sum(axis=1))).ravel()
     products = np.asarray(vectors[left].multiply(vectors[right]).sum(axis=1)).ravel()
     return np.asarray(products / np.maximum(lengths[left] * lengths[right], 1e-12))
 
 
-def cases(pairs: Sequence[Likeness], by_name: Mapping[str, Values]) -> list[dict[str, Any]]:
+def cases(pairs: Sequence[Likeness], by_name: Mapping[str, Values]) -> list[dict[str, object]]:
     """Each text that several pairs begin with, as a query, and its candidates: number, what each model found.
 
     by_name: by model, cosines of pairs. Queries in order; candidates of a query by their number, highest first.

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import numba
 import numpy as np
@@ -35,6 +35,7 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.report.progress import Progress, no_progress
+from sparse_adapt.report.tables import Compared, Evaluated, Figures
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.search import search
 from sparse_adapt.retrieve.significance import Values, holm, randomisation_test
@@ -50,8 +51,6 @@ MEASURES = {
     "recall@100": "recall@100",
 }
 SIZES = ("nonzero_document", "nonzero_query")
-
-Figures = dict[str, float]
 
 
 class Measured(NamedTuple):
@@ -106,20 +105,6 @@ class ModelResult:
         queries = tuple(query for query, is_chosen in zip(self.queries, chosen, strict=True) if is_chosen)
         values = {name: values[chosen] for name, values in self.values.items() if name != "nonzero_document"}
         return ModelResult(queries, values)
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """A model beside a baseline: means, model minus baseline, and how likely chance alone gives as much.
-
-    `adjusted`: p-values after Holm's correction over the tests that are shown together.
-    """
-
-    model: Figures
-    baseline: Figures
-    difference: Figures
-    p_value: Figures
-    adjusted: Figures
 
 
 # -- one run ----------------------------------------------------------------------------------
@@ -283,14 +268,17 @@ def _measured(run: Run, sizes: Sequence[Values], collection: Collection) -> Mode
 
 def compare(
     result: ModelResult, baseline: ModelResult, kind: str | None = None, *, seed: int = 0
-) -> Comparison:
-    """Two models on the same queries and documents. A `p_value` comes from `randomisation_test`."""
+) -> Compared:
+    """Two models on the same queries and documents: means, model minus baseline, how likely chance gives as much.
+
+    A `p_value` comes from `randomisation_test`; `adjusted` ones have Holm's correction over these measures.
+    """
     assert result.queries == baseline.queries, "two results can be compared on the same queries only"
     ours, theirs = result.select(kind), baseline.select(kind)
     p_values = {
         name: randomisation_test(ours[name] - theirs[name], np.random.default_rng(seed)) for name in ours
     }
-    return Comparison(
+    return Compared(
         model=result.means(kind),
         baseline=baseline.means(kind),
         difference={name: float((ours[name] - theirs[name]).mean()) for name in ours},
@@ -299,12 +287,12 @@ def compare(
     )
 
 
-def evaluation(result: ModelResult, baseline: ModelResult | None = None) -> dict[str, Any]:
+def evaluation(result: ModelResult, baseline: ModelResult | None = None) -> Evaluated:
     """The object that `sparse-adapt evaluate --json` prints: means, differences, then kinds and queries.
 
     `adjusted` holds the p-values after Holm's correction over every test of the object.
     """
-    content = _figures(result, baseline)
+    content = cast("Evaluated", _figures(result, baseline))
     if result.kinds:
         content["kinds"] = {kind: _figures(result, baseline, kind) for kind in result.kinds}
     if baseline is not None:
@@ -317,16 +305,11 @@ def evaluation(result: ModelResult, baseline: ModelResult | None = None) -> dict
     return content
 
 
-def _figures(result: ModelResult, baseline: ModelResult | None, kind: str | None = None) -> dict[str, Any]:
-    if baseline is None:
-        return {"model": result.means(kind)}
-    compared = compare(result, baseline, kind)
-    return {
-        name: getattr(compared, name) for name in ("model", "baseline", "difference", "p_value", "adjusted")
-    }
+def _figures(result: ModelResult, baseline: ModelResult | None, kind: str | None = None) -> Compared:
+    return {"model": result.means(kind)} if baseline is None else compare(result, baseline, kind)
 
 
-def _correct(groups: Sequence[dict[str, Any]]) -> None:
+def _correct(groups: Sequence[Compared]) -> None:
     """Put Holm's correction over the tests of all groups into each group."""
     tests = [(group, name) for group in groups for name in group["p_value"]]
     corrected = holm([group["p_value"][name] for group, name in tests])
@@ -334,7 +317,9 @@ def _correct(groups: Sequence[dict[str, Any]]) -> None:
         group["adjusted"][name] = value
 
 
-def _query_figures(row: int, result: ModelResult, baseline: ModelResult | None) -> dict[str, dict[str, Any]]:
+def _query_figures(
+    row: int, result: ModelResult, baseline: ModelResult | None
+) -> dict[str, dict[str, object]]:
     named = {"model": result} if baseline is None else {"model": result, "baseline": baseline}
     names = (*MEASURES, "nonzero_query")
     return {
@@ -346,6 +331,6 @@ def _query_figures(row: int, result: ModelResult, baseline: ModelResult | None) 
     }
 
 
-def _ranking(scores: Mapping[str, float]) -> list[dict[str, Any]]:
+def _ranking(scores: Mapping[str, float]) -> list[dict[str, object]]:
     """The best documents of one query with their scores, as many as nDCG@10 looks at."""
     return [{"document_id": name, "score": score} for name, score in islice(scores.items(), SHOWN)]

@@ -7,7 +7,7 @@ was taught; the judged queries of a corpus where it has some. Dimensions: B text
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -45,6 +45,7 @@ from sparse_adapt.selection.models import (
     has_words,
     keep,
 )
+from sparse_adapt.selection.record import Chosen, OnJudged
 from sparse_adapt.selection.retention import DEPTH, background_false_activations, known_of, new_terms, say_new
 from sparse_adapt.selection.rule import BESIDE_RANKING, decide
 from sparse_adapt.synthetic.labels import Reworded, reworded
@@ -69,7 +70,7 @@ class WeighedEvidence(NamedTuple):
     meaning: dict[str, float]
     refused: str | None
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> Chosen:
         """As JSON holds it."""
         return {
             "evidence": [row._asdict() for row in self.rows],
@@ -117,7 +118,7 @@ def keep_or_refuse(
     definitions: TaughtDefinitions,
     seed: int,
     folder: Path,
-) -> tuple[Choice, dict[str, Any]]:
+) -> tuple[Choice, Chosen]:
     """Save the best model; where it is refused, the best that learnt no words, or else the base model.
 
     What shows, as JSON holds it: of the model that is kept, or of the best where the base model is.
@@ -131,13 +132,15 @@ def keep_or_refuse(
     models, results = (makers[0].make(), best), (candidates[0].result, choice.best.result)
     ranked = candidates[instead].result if candidates[instead].name.startswith(RANKING) else None
     evidence = weigh(models, results, documents, definitions, seed, ranked)
-    stored = {**evidence.plain(), "best": choice.kept}
+    stored: Chosen = {**evidence.plain(), "best": choice.kept}
     if evidence.refused is None:
         return choice, stored
     choice, shown = keep_or_refuse(
         Choice(candidates, instead), makers, documents, TaughtDefinitions(), seed, folder
     )
-    return choice, stored | {key: shown[key] for key in ("evidence", "meaning") if choice.kept}
+    if choice.kept:
+        stored |= {"evidence": shown["evidence"], "meaning": shown["meaning"]}
+    return choice, stored
 
 
 # -- measuring both models --------------------------------------------------------------------------
@@ -277,7 +280,7 @@ def _some(documents: tuple[Document, ...], judged: Collection | None) -> tuple[D
     return tuple(each for each in documents if each.document_id in chosen)
 
 
-def judged_evidence(base: SparseEncoder, model: SparseEncoder, judged: JudgedDocuments) -> dict[str, Any]:
+def judged_evidence(base: SparseEncoder, model: SparseEncoder, judged: JudgedDocuments) -> OnJudged:
     """What both models reach on judged queries, all and each kind, and how many background ones activate a new term.
 
     As `report.json` holds it under `evidence`.

@@ -4,10 +4,11 @@
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from sparse_adapt.report.tables import Retained
 from sparse_adapt.retrieve.significance import Values, interval
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Kind(NamedTuple):
     measure: str
     title: str
 
-    def figures(self, retention: Mapping[str, Any]) -> tuple[float, float]:
+    def figures(self, retention: Mapping[str, Retained]) -> tuple[float, float]:
         """What the base model and the adapted one reach, by what `retention.retention_figures` says."""
         return retention[self.name]["baseline"][self.measure], retention[self.name]["model"][self.measure]
 

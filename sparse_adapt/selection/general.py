@@ -5,13 +5,13 @@ Figures stand for all questions, for those of each kind, and for those of each q
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparse_adapt.collection.readers import Query
-from sparse_adapt.report.tables import Row, Table
+from sparse_adapt.report.tables import Retained, Row, Table
 from sparse_adapt.retrieve.significance import Values, interval
 from sparse_adapt.selection.evidence import GENERAL
 from sparse_adapt.stages.card import general_columns
@@ -136,6 +136,6 @@ def general_table(rows: Sequence[GeneralRow]) -> Table:
     return Table("General questions", general_columns(compared=compared), shown, note)
 
 
-def read_general_rows(retention: Mapping[str, Any]) -> list[GeneralRow]:
+def read_general_rows(retention: Mapping[str, Retained]) -> list[GeneralRow]:
     """The rows that the figures of a model hold; none of a model that wasn't measured."""
     return [GeneralRow(**row) for row in retention.get(GENERAL.name, {}).get("rows", ())]

@@ -11,7 +11,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -27,6 +27,7 @@ from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_mod
 from sparse_adapt.retrieve.significance import randomisation_test
 from sparse_adapt.selection.evidence import GENERAL, by_kind
 from sparse_adapt.selection.general import GeneralRow, general_rows
+from sparse_adapt.selection.record import Chosen, Tried
 from sparse_adapt.selection.rule import MAY_LOSE
 
 MEASURE = "ndcg@10"
@@ -299,27 +300,31 @@ def token_scales_from(encoder: SparseEncoder, documents: Sequence[Document]) -> 
     return fourth_root(encode(encoder, [documents[row].full_text for row in rows], "document"))
 
 
-def record(choice: Choice) -> dict[str, Any]:
+def record(choice: Choice) -> Chosen:
     """What was tried as plain values, each beside the base model."""
     base = choice.tried[0]
-    rows = []
+    rows: list[Tried] = []
     for each in choice.tried:
         gaps = each.result.values[MEASURE] - base.result.values[MEASURE]
         general = {} if each.general is None else {"general": round(each.general.means()[MEASURE], 5)}
-        rows.append(
-            {
-                "name": each.label,
-                "back": each.back,
-                "weighed": each.weighed,
-                **{name: round(value, 5) for name, value in each.figures.items()},
-                **general,
-                "may_forget": may_forget(each, base),
-                "difference": round(float(gaps.mean()), 5),
-                "p_value": round(randomisation_test(gaps, np.random.default_rng(0)), 5),
-            }
-        )
-    stored = {"measure": MEASURE, "queries": len(base.result.queries), "kept": choice.kept, "tried": rows}
-    return stored | {"general": [row._asdict() for row in _general_rows(choice)]}
+        row = {
+            "name": each.label,
+            "back": each.back,
+            "weighed": each.weighed,
+            **{name: round(value, 5) for name, value in each.figures.items()},
+            **general,
+            "may_forget": may_forget(each, base),
+            "difference": round(float(gaps.mean()), 5),
+            "p_value": round(randomisation_test(gaps, np.random.default_rng(0)), 5),
+        }
+        rows.append(cast("Tried", row))
+    return {
+        "measure": MEASURE,
+        "queries": len(base.result.queries),
+        "kept": choice.kept,
+        "tried": rows,
+        "general": [row._asdict() for row in _general_rows(choice)],
+    }
 
 
 def _general_rows(choice: Choice) -> list[GeneralRow]:

@@ -14,7 +14,7 @@ Dimensions: V vocabulary.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from sparse_adapt.collection.readers import Document, Judgements, Query
 from sparse_adapt.collection.streams import evenly
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.progress import Progress, no_progress
+from sparse_adapt.report.tables import Retained
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors
 from sparse_adapt.retrieve.significance import Values, holm, randomisation_test
@@ -170,7 +171,7 @@ def _over(documents: tuple[Document, ...], collection: Collection) -> Collection
 
 def measure_retention(
     base: SparseEncoder, adapted: SparseEncoder, documents: Sequence[Document]
-) -> dict[str, Any]:
+) -> dict[str, Retained]:
     """Both models' means by kind and measure, differences and p-values. `documents`: of the corpus."""
     domain, general = _known_in([base, adapted], documents), general_collection()
     return retention_figures(
@@ -178,7 +179,7 @@ def measure_retention(
     )
 
 
-def measure_alone(model: SparseEncoder, documents: Sequence[Document]) -> dict[str, Any]:
+def measure_alone(model: SparseEncoder, documents: Sequence[Document]) -> dict[str, Retained]:
     """One model's means by kind and measure, as `measure_retention` has them beside a base model's."""
     return retention_figures(_with_background(model, _known_in([model], documents), general_collection()))
 
@@ -265,7 +266,7 @@ def say_new(models: Sequence[SparseEncoder], documents: Sequence[Document]) -> N
 
 def retention_figures(
     ours: Groups, baseline: Groups | None = None, *, questions: Sequence[Query] = (), seed: int = 0
-) -> dict[str, Any]:
+) -> dict[str, Retained]:
     """Means by kind and measure; beside a baseline its means, the differences, and p-values with Holm's correction.
 
     questions: the general ones, whose figures then stand by kind and by question word as well.
@@ -279,10 +280,10 @@ def retention_figures(
     return figures
 
 
-def _all_figures(ours: Groups, baseline: Groups | None, seed: int) -> dict[str, Any]:
+def _all_figures(ours: Groups, baseline: Groups | None, seed: int) -> dict[str, Retained]:
     if baseline is None:
         return {kind: {"model": _means(values)} for kind, values in ours.items()}
-    figures: dict[str, Any] = {kind: _compared(values, baseline[kind], seed) for kind, values in ours.items()}
+    figures = {kind: _compared(values, baseline[kind], seed) for kind, values in ours.items()}
     tests = [(kind, name) for kind in figures for name in figures[kind]["p_value"]]
     adjusted = holm([figures[kind]["p_value"][name] for kind, name in tests])
     for (kind, name), value in zip(tests, adjusted, strict=True):
@@ -290,9 +291,7 @@ def _all_figures(ours: Groups, baseline: Groups | None, seed: int) -> dict[str, 
     return figures
 
 
-def _compared(
-    ours: Mapping[str, Values], theirs: Mapping[str, Values], seed: int
-) -> dict[str, dict[str, float]]:
+def _compared(ours: Mapping[str, Values], theirs: Mapping[str, Values], seed: int) -> Retained:
     gaps = {name: values - theirs[name] for name, values in ours.items()}
     return {
         "model": _means(ours),

@@ -9,8 +9,9 @@ say a word so taught are left out of them, since the teacher that scores them do
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from sparse_adapt.report.tables import Retained
 from sparse_adapt.selection.evidence import (
     BACKGROUND,
     FALSE_ACTIVATIONS,
@@ -28,7 +29,7 @@ ACTIVATIONS_ENOUGH = 0.05  # share of general questions that activate a new term
 BESIDE_RANKING = f"{SYNTHETIC.name}, beside ranking alone"
 TOGETHER = (SYNTHETIC.name, BESIDE_RANKING)
 
-Figures = Mapping[str, Any]
+Figures = Mapping[str, Retained]  # by kind of query
 
 
 class Decision(NamedTuple):

@@ -8,7 +8,7 @@ the card names no path of this machine.
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from huggingface_hub import ModelCardData
 
@@ -21,7 +21,7 @@ from sparse_adapt.model.folder import CARD_FILE, UNKNOWN, ModelOrigin, origin_of
 from sparse_adapt.model.idf import TOKEN_SCALES_FILE
 from sparse_adapt.model.layout import is_dense
 from sparse_adapt.report.tables import Column, Table, to_markdown
-from sparse_adapt.stages.record import read_stage_record
+from sparse_adapt.stages.record import StageRecord, read_stage_record
 from sparse_adapt.stages.table import find_stage, stage_names
 
 FIRST = 20  # terms that are named
@@ -45,7 +45,7 @@ class Making(NamedTuple):
     """
 
     base: str
-    stages: Sequence[Mapping[str, Any]] = ()
+    stages: Sequence[StageRecord] = ()
     command: str = ""
     measures: Table | None = None
     general: Table | None = None
@@ -57,11 +57,11 @@ def making_of(source: str | Path) -> Making:
     return Making(str(source), []) if record is None else with_record(record)
 
 
-def with_record(record: Mapping[str, Any]) -> Making:
+def with_record(record: StageRecord) -> Making:
     """How the model of a record was made, whose folder may not hold it yet."""
-    records: list[Mapping[str, Any]] = []
+    records: list[StageRecord] = []
     seen, base = set[str](), ""
-    before: Mapping[str, Any] | None = record
+    before: StageRecord | None = record
     while before is not None and base not in seen:
         seen.add(base)
         base = str(before["model"][PATH])
@@ -72,7 +72,7 @@ def with_record(record: Mapping[str, Any]) -> Making:
     return Making(base, records)
 
 
-def _adapted(base: str, record: Mapping[str, Any], after: Sequence[Mapping[str, Any]]) -> Making:
+def _adapted(base: str, record: StageRecord, after: Sequence[StageRecord]) -> Making:
     """How an adapted model was made, and by which stages it was taught afterwards."""
     retention, general_figures = record.get("measures"), record.get("general")
     measures = (
@@ -105,17 +105,19 @@ def general_columns(*, compared: bool) -> tuple[Column, ...]:
     )
 
 
-def _measured(rows: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
+def _measured(rows: Sequence[Mapping[str, object]]) -> tuple[Column, ...]:
     """The measures that some row has."""
     return tuple(column for column in MEASURES if any(column.key in row for row in rows))
 
 
-def in_short(record: Mapping[str, Any]) -> dict[str, Any]:
+def in_short(record: StageRecord) -> StageRecord:
     """What a card tells of a stage's record: files, and settings that are paths, by their names alone."""
     files = {key: {PATH: _name(entry[PATH])} for key, entry in record["files"].items()}
     settings = {key: _named(value) for key, value in record["settings"].items()}
-    fields = {key: record[key] for key in ("stage", "steps") if key in record}
-    return {**fields, "settings": settings, "files": files}
+    short: StageRecord = {"stage": record["stage"]}
+    if "steps" in record:
+        short["steps"] = record["steps"]
+    return {**short, "settings": settings, "files": files}
 
 
 def write_card(folder: Path, making: Making | None = None) -> None:

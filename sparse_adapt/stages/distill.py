@@ -247,7 +247,7 @@ class SixTerms:
         parts = pooled.weights.split([len(batch.queries), len(batch.documents), len(short)])
         return TermReading(self, encoder, batch, parts[0], parts[1], parts[2], short, pooled.maximum, before)
 
-    def conclude(self, encoder: "SparseEncoder") -> Mapping[str, Any]:
+    def conclude(self, encoder: "SparseEncoder") -> Mapping[str, object]:
         """Give a taught encoder the token scales that it was taught with."""
         if self.token_scales is not None:
             encoder.token_scales = self.token_scales.values

@@ -9,7 +9,7 @@ of the body. Dimensions: N tokens of a batch, V vocabulary, H and S widths of th
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.settings import Settings, setting
@@ -152,7 +152,7 @@ def _with_one(states: "Tensor") -> "Tensor":
     return torch.cat([states, states.new_ones(len(states), 1)], dim=1)
 
 
-def build(encoder: "EitherEncoder", inputs: Inputs, settings: Logits) -> "Task[Any]":
+def build(encoder: "EitherEncoder", inputs: Inputs, settings: Logits) -> "Task[SparseEncoder]":
     """The task with the model that is named as the teacher. Raises ConfigError for one of another vocabulary."""
     from sparse_adapt.model.sparse import SparseEncoder
 

@@ -11,7 +11,7 @@ Dimensions: Q queries, B documents, M masked words, V vocabulary, H hidden.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.settings import Settings, setting
@@ -252,7 +252,7 @@ class Pairing:
             terms["anchor"] = self.background.distance(encoder, batch.others, self.token_scales)
         return terms
 
-    def conclude(self, encoder: "EitherEncoder") -> Mapping[str, Any]:
+    def conclude(self, encoder: "EitherEncoder") -> Mapping[str, object]:
         """Give a taught encoder the token scales that it was taught with."""
         if self.token_scales is not None:
             encoder.token_scales = self.token_scales.values

@@ -13,7 +13,7 @@ Dimensions: Q queries, N candidates each, T tokens of a query, V vocabulary, H w
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sparse_adapt.objectives.loss_terms import OBJECTIVES, term
 from sparse_adapt.objectives.scoring import Scoring
@@ -133,7 +133,7 @@ class TokenWeights:
         reading = TableReading(self, batch)
         return {key: function(reading) for key, function in self.functions.items()}
 
-    def conclude(self, encoder: "SparseEncoder") -> Mapping[str, Any]:
+    def conclude(self, encoder: "SparseEncoder") -> Mapping[str, object]:
         """Give the encoder the table that was learnt; how much it differs from the first one, for the record."""
         import numpy as np
         import torch
@@ -228,7 +228,7 @@ def _first_table(encoder: "SparseEncoder", token_ids: "Sequence[TokenIds]") -> "
     return idf_side(token_ids, encoder.vocabulary_size, encoder.max_tokens, weightless)
 
 
-def build(encoder: "EitherEncoder", inputs: Inputs, settings: QueryTable) -> "Task[Any]":
+def build(encoder: "EitherEncoder", inputs: Inputs, settings: QueryTable) -> "Task[SparseEncoder]":
     """The task over queries with scored candidates; the encoder weighs queries by a table from now on."""
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.objectives.scores import with_theirs

@@ -141,7 +141,7 @@ class RankTask:
         read = BackgroundReading(self, encoder, batch, *self.matched.read(encoder, batch))
         return {key: function(read) for key, function in self.functions.items()}
 
-    def conclude(self, encoder: "SparseEncoder") -> Mapping[str, Any]:
+    def conclude(self, encoder: "SparseEncoder") -> Mapping[str, object]:
         """Give a taught encoder the token scales that it was taught with; a table for queries takes them up."""
         if self.token_scales is not None:
             encoder.token_scales = self.token_scales.values

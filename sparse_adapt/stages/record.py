@@ -6,10 +6,10 @@ path is whole.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypedDict, TypeVar, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
@@ -38,6 +38,33 @@ def _with_path(stamp: dict[str, str]) -> dict[str, str]:
 Stamp = Annotated[dict[str, str], AfterValidator(_with_path)]
 
 
+class ShownRows(TypedDict):
+    """Rows of a table that a model's card shows, and a sentence below it."""
+
+    rows: Sequence[Mapping[str, Any]]
+    note: str
+
+
+class StageRecord(TypedDict, total=False):
+    """The record of a stage, or of an adaptation, as far as others read it; a stage may add keys of its own."""
+
+    stage: str
+    model: dict[str, str]
+    files: dict[str, dict[str, str]]
+    settings: dict[str, object]
+    versions: dict[str, str]
+    seconds: float
+    steps: int
+    settled: dict[str, object]
+    calibrated: dict[str, float]
+    folder: str
+    message: str
+    stages: "list[StageRecord]"
+    command: str
+    measures: ShownRows
+    general: ShownRows | None
+
+
 class _Record(BaseModel):
     """What a record has at least."""
 
@@ -46,13 +73,13 @@ class _Record(BaseModel):
     stage: str
     model: Stamp
     files: dict[str, Stamp] = {}
-    settings: dict[str, Any] = {}
+    settings: dict[str, object] = {}
     seconds: float = 0.0
 
 
 def new_record(
-    stage: str, model: ModelSource, files: Mapping[str, str], settings: Mapping[str, Any], started: float
-) -> dict[str, Any]:
+    stage: str, model: ModelSource, files: Mapping[str, str], settings: Mapping[str, object], started: float
+) -> StageRecord:
     """The record of a stage that began at a moment of the monotonic clock, as far as it is known by now."""
     return {
         "stage": stage,
@@ -64,13 +91,14 @@ def new_record(
     }
 
 
-def made_from(record: Mapping[str, Any]) -> dict[str, Any]:
+def made_from(record: StageRecord) -> dict[str, object]:
     """What can't change when a stage goes on, or counts as done: stage, model, settings and every file."""
-    return {key: record[key] for key in ("stage", "model", "settings")} | dict(record["files"])
+    made = {"stage": record["stage"], "model": record["model"], "settings": record["settings"]}
+    return {**made, **record["files"]}
 
 
 def sources(
-    stage: str, model: ModelSource, files: Mapping[str, str], settings: Mapping[str, Any]
+    stage: str, model: ModelSource, files: Mapping[str, str], settings: Mapping[str, object]
 ) -> dict[str, object]:
     """What `made_from` will hold of a stage that is to be carried out."""
     read = {key: source_of(key, path) for key, path in files.items()}
@@ -84,7 +112,7 @@ def source_of(key: str, path: str) -> Source:
     return of_collection(path, OF_KEYS[key].names) if key in OF_KEYS else of_path(path)
 
 
-def write_record(folder: Path, record: Mapping[str, Any], home: Path | None = None) -> None:
+def write_record(folder: Path, record: StageRecord, home: Path | None = None) -> None:
     """Write the record of a model folder, which belongs to the run in `home`."""
     near = {
         "model": to_record({"": record["model"]}, folder, home)[""],
@@ -93,7 +121,7 @@ def write_record(folder: Path, record: Mapping[str, Any], home: Path | None = No
     write_json(folder / RECORD_FILE, {**record, **near})
 
 
-def read_stage_record(folder: str | Path) -> dict[str, Any] | None:
+def read_stage_record(folder: str | Path) -> StageRecord | None:
     """The record of a model folder; None where no stage made it. Raises InputError for one that is damaged."""
     path = Path(folder) / RECORD_FILE
     try:
@@ -102,7 +130,7 @@ def read_stage_record(folder: str | Path) -> dict[str, Any] | None:
         return None
     record = parse_record(content, path, _Record, "make the model again")
     files = from_record({"model": record.model, **record.files}, path.parent)
-    return {**record.model_dump(), "model": files.pop("model"), "files": files}
+    return cast("StageRecord", {**record.model_dump(), "model": files.pop("model"), "files": files})
 
 
 def read_before(model: str) -> dict[str, str]:

@@ -25,6 +25,7 @@ from sparse_adapt.stages.card import with_record, write_card
 from sparse_adapt.stages.inputs import Inputs
 from sparse_adapt.stages.record import (
     RECORD_FILE,
+    StageRecord,
     extended_from,
     made_from,
     new_record,
@@ -62,7 +63,7 @@ class Outcome:
 
     folder: Path
     message: str
-    record: Mapping[str, Any]
+    record: StageRecord
     epochs: Sequence[str] = ()
 
     @property
@@ -131,9 +132,9 @@ def _load(stage: Stage[Any], model: ModelFolder, settings: Settings) -> EitherEn
     return encoder
 
 
-def _save(encoder: EitherEncoder, done: Changed, begun: Mapping[str, Any], place: Place) -> Outcome:
+def _save(encoder: EitherEncoder, done: Changed, begun: StageRecord, place: Place) -> Outcome:
     """Write an encoder that a stage has changed."""
-    record = {**begun, **done.record}
+    record = cast("StageRecord", {**begun, **done.record})
     with _folder(place, begun, resumable=False) as work:
         if is_main():
             encoder.save(work)
@@ -146,7 +147,7 @@ def _teach(
     encoder: EitherEncoder,
     task: Task[Any],
     settings: Training,
-    begun: Mapping[str, Any],
+    begun: StageRecord,
     place: Place,
     started: float,
     progress: StepProgress | None,
@@ -158,7 +159,7 @@ def _teach(
             record, history = before, read_history(work / HISTORY_FILE)
         else:
             if is_main():
-                write_record(work, {**begun, EXTENDED: _extended(begun)}, place.home)
+                write_record(work, cast("StageRecord", {**begun, EXTENDED: _extended(begun)}), place.home)
             history = _train(encoder, task, work, progress)
             record = {
                 **begun,
@@ -167,7 +168,7 @@ def _teach(
                 "seconds": round(time.monotonic() - started, 1),
             }
             if isinstance(task, Concluding):
-                record |= task.conclude(encoder)
+                record = cast("StageRecord", {**record, **task.conclude(encoder)})
             if is_main():
                 encoder.save(work)
                 write_card(work, with_record(record))
@@ -206,9 +207,7 @@ def _train(
         raise
 
 
-def _folder(
-    place: Place, begun: Mapping[str, Any], *, resumable: bool = True
-) -> AbstractContextManager[Path]:
+def _folder(place: Place, begun: StageRecord, *, resumable: bool = True) -> AbstractContextManager[Path]:
     """The folder to write a stage in, which is none that the stage reads."""
     sources = [of_model(begun["model"][PATH])]
     sources += [source_of(key, entry[PATH]) for key, entry in begun["files"].items()]
@@ -216,7 +215,7 @@ def _folder(
     return common_folder(replace(place, resumable=resumable, reads=reads))
 
 
-def _begun_before(work: Path, begun: Mapping[str, Any], place: Place) -> dict[str, Any] | None:
+def _begun_before(work: Path, begun: StageRecord, place: Place) -> StageRecord | None:
     """The record of an unfinished stage that was begun with the same; None where there is nothing to go on from.
 
     Raises ConfigError for one that was begun with something else, unless that may go.
@@ -226,7 +225,7 @@ def _begun_before(work: Path, begun: Mapping[str, Any], place: Place) -> dict[st
         return None
     was, now = made_from(before), made_from(begun)
     if EXTENDED in before and "steps" not in before:
-        was[EXTENDED], now[EXTENDED] = before[EXTENDED], _extended(begun)
+        was[EXTENDED], now[EXTENDED] = dict(before)[EXTENDED], _extended(begun)
     if made_from_same(work / RECORD_FILE, was, now, again=place.again):
         return before
     if is_main():
@@ -234,13 +233,13 @@ def _begun_before(work: Path, begun: Mapping[str, Any], place: Place) -> dict[st
     return None
 
 
-def _extended(begun: Mapping[str, Any]) -> dict[str, str] | None:
+def _extended(begun: StageRecord) -> dict[str, str] | None:
     """The stamp of the model before the extension, which some stages learn from without its being named."""
     source = extended_from(begun["model"][PATH])
     return None if source is None else cast("dict[str, str]", stamp(of_model(source)))
 
 
-def _settled(settings: Training, settings_of_model: Training) -> dict[str, Any]:
+def _settled(settings: Training, settings_of_model: Training) -> dict[str, object]:
     """What the settings left open and the stage settled by what it learns from."""
     before = settings.model_dump(mode="json")
     return {

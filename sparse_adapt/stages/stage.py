@@ -22,14 +22,14 @@ if TYPE_CHECKING:  # a stage is known before torch is loaded
     from sparse_adapt.training.loop import Task
 
 SettingsOf = TypeVar("SettingsOf", bound=Settings)
-Preset = Mapping[str, Any]  # settings that differ from the defaults, as a run file holds them
+Preset = Mapping[str, object]  # settings that differ from the defaults, as a run file holds them
 
 
 class Changed(NamedTuple):
     """What a stage that trains nothing has done to its encoder: in words, and for the record."""
 
     message: str
-    record: Mapping[str, Any]
+    record: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Stage(Generic[SettingsOf]):
 
     name: str
     settings: type[SettingsOf]
-    reads: tuple[Input[Any], ...]
+    reads: tuple[Input[object], ...]
     build: "Callable[[EitherEncoder, Inputs, SettingsOf], Task[Any] | Changed]"
     dense: bool = True
     presets: Mapping[str, Preset] = field(default_factory=dict)
@@ -57,12 +57,12 @@ class Stage(Generic[SettingsOf]):
         return issubclass(self.settings, Training)
 
     @property
-    def needs(self) -> tuple[Input[Any], ...]:
+    def needs(self) -> tuple[Input[object], ...]:
         """The inputs that it can't begin without, but for the corpus."""
         return tuple(each for each in self.reads if each.needed and each.key != "corpus")
 
     @property
-    def named(self) -> tuple[Input[Any], ...]:
+    def named(self) -> tuple[Input[object], ...]:
         """The inputs that a run file may name, but for the corpus: those that it needs, and a model to compare with."""
         return (*self.needs, *(each for each in self.reads if each.source == "named"))
 
@@ -75,6 +75,6 @@ class Stage(Generic[SettingsOf]):
         """What it sets an encoder by settings of its own kind."""
         assert isinstance(settings, self.settings), (self.name, settings)
         for part in ("encoders", *self.refuses):
-            if part in getattr(encoder, "unusual", ()):
+            if part in encoder.unusual:
                 raise ConfigError(f"{inputs.model}: {UNUSUAL[part]}, which the stage {self.name} can't teach")
         return self.build(encoder, inputs, settings)

@@ -13,13 +13,14 @@ import lzma
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.random import Generator
 
 from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.errors import ModelError
+from sparse_adapt.files.records import JsonObject
 
 if TYPE_CHECKING:
     from sparse_adapt.model.health import Head
@@ -48,7 +49,7 @@ def background_pairs() -> tuple[tuple[Document, Query], ...]:
     )
 
 
-def packed_rows(name: str) -> Iterator[dict[str, Any]]:
+def packed_rows(name: str) -> Iterator[JsonObject]:
     """The rows of a file that comes with the package."""
     with (DATA / name).open("rb") as packed, lzma.LZMAFile(packed) as lines:
         yield from map(json.loads, lines)

@@ -6,9 +6,10 @@ rules by which they were chosen.
 """
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sparse_adapt.collection.readers import Document, Judgements, Query
+from sparse_adapt.files.records import JsonObject
 from sparse_adapt.synthetic.background import packed_rows
 
 
@@ -32,7 +33,7 @@ def general_measure() -> GeneralMeasure:
     return GeneralMeasure(tuple(Document(row["id"], row["text"]) for row in rows), questions, judged)
 
 
-def _questions(row: dict[str, Any]) -> list[Query]:
+def _questions(row: JsonObject) -> list[Query]:
     """A passage's questions: the first has its id, the others a number behind it."""
     kind = row["id"].split("-")[0]
     names = (f"{row['id']} {number}" if number else row["id"] for number in range(len(row["questions"])))

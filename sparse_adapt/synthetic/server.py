@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 
 from sparse_adapt.errors import ConfigError, MissingExtraError, first_line
 from sparse_adapt.files.journal import note, noted
-from sparse_adapt.files.records import Record, parse_record
+from sparse_adapt.files.records import JsonObject, Record, parse_record
 from sparse_adapt.report.progress import Before, ProgressFor, no_progress_for
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class Server:
         return answers
 
     def _answers(
-        self, settings: dict[str, Any], prompts: Sequence[Prompt], todo: Sequence[int]
+        self, settings: JsonObject, prompts: Sequence[Prompt], todo: Sequence[int]
     ) -> Iterator[tuple[int, str | _Failure]]:
         """Places of prompts and their answers as they come, until the server seems to be gone."""
         if not todo:
@@ -194,7 +194,7 @@ class Server:
             base_url=self.address, api_key=self.key, max_retries=REPEATS, http_client=http
         )
 
-    def _answer(self, client: "OpenAI", settings: dict[str, Any], text: str) -> str | _Failure:
+    def _answer(self, client: "OpenAI", settings: JsonObject, text: str) -> str | _Failure:
         """What the model writes, or why it writes nothing."""
         try:
             content = self._called(client, settings, text).choices[0].message.content or ""
@@ -215,7 +215,7 @@ class Server:
             return _Failure(f"can't be reached ({cause})", "gone")
         return self._without_key(content)
 
-    def _called(self, client: "OpenAI", settings: dict[str, Any], text: str) -> _Reply:
+    def _called(self, client: "OpenAI", settings: JsonObject, text: str) -> _Reply:
         """One call, without the settings that the server says it doesn't know."""
         while True:
             sent = {name: value for name, value in settings.items() if name not in self.left_out}
@@ -233,7 +233,7 @@ class Server:
 
     def _settings(
         self, instructions: Sequence[Message], form: type[BaseModel], most_tokens: int
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         schema = {"name": form.__name__, "strict": True, "schema": form.model_json_schema()}
         return {
             "model": self.model,
@@ -244,7 +244,7 @@ class Server:
             "response_format": {"type": "json_schema", "json_schema": schema},
         }
 
-    def _key(self, settings: dict[str, Any], prompt: Prompt) -> str:
+    def _key(self, settings: JsonObject, prompt: Prompt) -> str:
         request = json.dumps([settings, prompt.text], sort_keys=True)
         return sha256(request.encode()).hexdigest()
 

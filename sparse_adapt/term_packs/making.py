@@ -4,7 +4,6 @@ import getpass
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from sparse_adapt import __version__
 from sparse_adapt.errors import ConfigError, ModelError, unknown
@@ -15,7 +14,7 @@ from sparse_adapt.model.folder import UNKNOWN, origin_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import entries_of, pieces_of
 from sparse_adapt.stages.card import in_short
-from sparse_adapt.stages.record import read_stage_record
+from sparse_adapt.stages.record import StageRecord, read_stage_record
 from sparse_adapt.term_packs.base import check_takes_packs, difference, rows_at
 from sparse_adapt.term_packs.pack import (
     FORMAT,
@@ -65,7 +64,7 @@ def make_pack(
             author=author or _user(),
             at=time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()),
             version=__version__,
-            stages=tuple(_stages(absolute(str(source)), absolute(str(base)))),
+            stages=tuple(dict(each) for each in _stages(absolute(str(source)), absolute(str(base)))),
         ),
         tokens=tuple(_tokens(encoder, before.base, chosen)),
         sha256="",
@@ -111,9 +110,9 @@ def _tokens(encoder: SparseEncoder, base: SparseEncoder, chosen: Sequence[NewTok
         )
 
 
-def _stages(model: str, base: str) -> list[dict[str, Any]]:
+def _stages(model: str, base: str) -> list[StageRecord]:
     """The stages between a base and a model, by the records in their folders, without a path of this machine."""
-    stages, seen = list[dict[str, Any]](), {base}
+    stages, seen = list[StageRecord](), {base}
     while model not in seen and (record := read_stage_record(model)) is not None:
         stages = [*map(in_short, record.get("stages", [record])), *stages]
         seen.add(model)

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, field_validator, model_validator
 from safetensors import SafetensorError, safe_open
@@ -86,7 +85,7 @@ class Made(Record):
     author: str
     at: str
     version: str
-    stages: tuple[dict[str, Any], ...]
+    stages: tuple[dict[str, object], ...]
 
     @field_validator("at")
     @classmethod

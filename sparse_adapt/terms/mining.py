@@ -25,7 +25,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sparse_adapt.collection.columns import OF_GLOSSARIES, Layout
 from sparse_adapt.collection.lines import read_lines, read_words
@@ -37,6 +37,7 @@ from sparse_adapt.collection.streams import Unique, at_least_one
 from sparse_adapt.collection.tables import read_sheet
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.folders import write_text
+from sparse_adapt.files.records import JsonObject
 from sparse_adapt.report.printable import is_unicode
 from sparse_adapt.terms.evidence import TermEvidence, weigh_words
 from sparse_adapt.terms.words import SPACE_MARK, VisibleText, Words
@@ -57,7 +58,7 @@ FEW = 100  # so many terms cost too little to count
 CAMEL_CASE = re.compile(r"[^\W\d_A-Z][A-Z]")
 
 
-TermsLike = str | Path | Iterable["str | Term | Mapping[str, Any]"] | Mapping[str, Iterable[str]]
+TermsLike = str | Path | Iterable["str | Term | Mapping[str, object]"] | Mapping[str, Iterable[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +236,7 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def _parse(path: Location, text: str) -> dict[str, Any]:
+def _parse(path: Location, text: str) -> JsonObject:
     if not text.strip():
         raise InputError(path, 'is empty; it maps categories to lists, such as {"jargon": ["kubectl"]}')
     try:
@@ -261,7 +262,7 @@ def _parse(path: Location, text: str) -> dict[str, Any]:
     return content
 
 
-def _object(pairs: list[tuple[str, Any]], path: Location) -> dict[str, Any]:
+def _object(pairs: list[tuple[str, object]], path: Location) -> JsonObject:
     content = dict(pairs)
     if len(content) < len(pairs):
         keys = [key for key, _ in pairs]

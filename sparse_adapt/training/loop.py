@@ -21,6 +21,7 @@ from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from numpy.random import Generator, default_rng
 from torch import Tensor, nn
+from torch.optim import Optimizer
 from transformers import PreTrainedModel
 
 from sparse_adapt.errors import ConfigError, MissingExtraError
@@ -99,7 +100,7 @@ class Beginning(Protocol):
 class Concluding(Protocol):
     """A stage that has something to give or to tell once it has taught."""
 
-    def conclude(self, encoder: Any) -> Mapping[str, Any]:  # noqa: ANN401 - of the stage's own kind
+    def conclude(self, encoder: Any) -> Mapping[str, object]:  # noqa: ANN401 - of the stage's own kind
         """Give the taught encoder what is to be saved with it; what the record says besides."""
 
 
@@ -198,7 +199,7 @@ def _step(
     accelerator: Accelerator,
     objective: nn.Module,
     stage: Task[Any],
-    optimiser: Any,  # noqa: ANN401
+    optimiser: Optimizer,
     parameters: Parameters,
     step: int,
 ) -> dict[str, float]:

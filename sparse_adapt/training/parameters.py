@@ -1,9 +1,8 @@
 """What an optimiser moves, how fast: rows of new tokens, what was there before, what words share."""
 
-from typing import Any
-
 import torch
 from torch import nn
+from torch.optim import Optimizer
 
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.encoder import Encoder
@@ -54,9 +53,9 @@ class Parameters:
         if settings.train == "new" and not self.count:
             raise ConfigError('this model has no new tokens to train; extend it first, or set train = "all"')
 
-    def groups(self) -> list[dict[str, Any]]:
+    def groups(self) -> list[dict[str, object]]:
         """Parameter groups for the optimiser."""
-        groups: list[dict[str, Any]] = []
+        groups: list[dict[str, object]] = []
         if self.count:
             groups.append(
                 {"params": self.new, "full_rate": self.settings.new_learning_rate, "weight_decay": 0.0}
@@ -71,7 +70,7 @@ class Parameters:
             groups.append({**shared, "weight_decay": 0.0})
         return [{**group, "lr": 0.0} for group in groups]
 
-    def set_rate(self, optimiser: Any, rate: float) -> None:  # noqa: ANN401 - torch's optimiser or accelerate's wrapper
+    def set_rate(self, optimiser: Optimizer, rate: float) -> None:
         """Give every group its share of its full learning rate."""
         for group in optimiser.param_groups:
             group["lr"] = group["full_rate"] * rate

@@ -10,7 +10,7 @@ Dimensions: B texts, V vocabulary.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor, distributed, nn
@@ -101,13 +101,13 @@ class _Gathered(torch.autograd.Function):
     """Rows of all processes, dealt back into the order that `own_share` took them from."""
 
     @staticmethod
-    def forward(_: Any, rows: Tensor) -> Tensor:  # noqa: ANN401 - torch's context
+    def forward(_: object, rows: Tensor) -> Tensor:
         parts = [torch.empty_like(rows) for _ in range(_place()[1])]
         distributed.all_gather(parts, rows.contiguous())
         return torch.stack(parts, dim=1).flatten(0, 1)
 
     @staticmethod
-    def backward(_: Any, gradient: Tensor) -> Tensor:  # noqa: ANN401
+    def backward(_: object, gradient: Tensor) -> Tensor:
         return own_share(gradient)  # type: ignore[arg-type,return-value]
 
 
@@ -115,13 +115,13 @@ class _Summed(torch.autograd.Function):
     """A sum over processes."""
 
     @staticmethod
-    def forward(_: Any, value: Tensor) -> Tensor:  # noqa: ANN401
+    def forward(_: object, value: Tensor) -> Tensor:
         summed = value.detach().clone()
         distributed.all_reduce(summed)
         return summed
 
     @staticmethod
-    def backward(_: Any, gradient: Tensor) -> Tensor:  # noqa: ANN401
+    def backward(_: object, gradient: Tensor) -> Tensor:
         return gradient
 
 

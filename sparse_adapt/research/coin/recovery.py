@@ -9,7 +9,6 @@ good as if they had never been replaced. Below 0 the adaptation did harm.
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,7 +88,7 @@ class CoinedResult:
     typed: Recovery
     other: Recovery
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Everything that the table shows, as plain objects."""
         return asdict(self)
 

@@ -25,8 +25,9 @@
 Paths are relative to the file. Unknown keys are refused.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from pydantic import Field
 
@@ -97,7 +98,7 @@ class Suite(Settings):
         """The split that a collection is measured on."""
         return self.collections[name].split or self.top.split
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """Everything as plain objects, to be written beside results."""
         return self.model_dump()
 
@@ -114,18 +115,9 @@ def read_suite(path: str | Path) -> Suite:
         for key, value in table.items():
             if not isinstance(value, dict):
                 file.fail(f"needs a table in braces (found: {value!r})", (name,), key)
-    rows = {
-        name: file.validate(SuiteRanker, content, ("rows", name), also=())
-        for name, content in tables["rows"].items()
-    }
-    places = {
-        name: file.validate(SuiteCollection, content, ("collections", name), also=())
-        for name, content in tables["collections"].items()
-    }
-    groups = {
-        name: file.validate(SuiteGroups, content, ("groups", name), also=())
-        for name, content in tables["groups"].items()
-    }
+    rows = _entries(file, SuiteRanker, "rows", tables["rows"])
+    places = _entries(file, SuiteCollection, "collections", tables["collections"])
+    groups = _entries(file, SuiteGroups, "groups", tables["groups"])
     top = top.model_copy(update={"baseline": top.baseline or next(iter(rows))})
     file.check_known("baseline", top.baseline, tuple(rows), "baseline")
     for name, row in rows.items():
@@ -141,6 +133,17 @@ def read_suite(path: str | Path) -> Suite:
         collections={name: _from_here(file, place, ("path", "queries")) for name, place in places.items()},
         groups={name: _from_here(file, texts, ("path",)) for name, texts in groups.items()},
     )
+
+
+def _entries(
+    file: TomlFile, kind: type[Entry], table: str, content: Mapping[str, object]
+) -> dict[str, Entry]:
+    """The entries of a table, each checked."""
+    return {
+        name: file.validate(kind, entry, (table, name), also=())
+        for name, entry in content.items()
+        if isinstance(entry, dict)
+    }
 
 
 def _from_here(file: TomlFile, entry: Entry, keys: tuple[str, ...]) -> Entry:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -70,7 +69,7 @@ def kinds_table(outcome: MeasuredSuite, collection: str) -> Table:
 
 def _measures(outcome: MeasuredSuite, row: str, collection: str) -> Row:
     reached = outcome.at(row, collection)
-    cells: dict[str, Any] = {"row": row, **reached.measured.means, "spread": reached.spread}
+    cells: dict[str, object] = {"row": row, **reached.measured.means, "spread": reached.spread}
     for each in outcome.differences:
         if (each.row, each.collection) == (row, collection):
             cells |= {"difference": each.value.value, "low": each.value.low, "high": each.value.high}
@@ -242,7 +241,7 @@ def suite_tables(outcome: MeasuredSuite) -> Iterator[Table]:
             yield table
 
 
-def suite_object(outcome: MeasuredSuite) -> dict[str, Any]:
+def suite_object(outcome: MeasuredSuite) -> dict[str, object]:
     """Every figure of a suite, for a program."""
     suite = outcome.suite
     return {

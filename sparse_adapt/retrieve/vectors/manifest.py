@@ -8,7 +8,6 @@ Dimensions: V vocabulary.
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
 import torch
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
@@ -34,9 +33,9 @@ class ModelStamp(Record):
     windows: str | None = None  # of a document, where it is read by windows
 
     @model_serializer(mode="wrap")
-    def _as_it_was(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _as_it_was(self, serialise: SerializerFunctionWrapHandler) -> dict[str, object]:
         """Without the windows where there are none, as folders had it before."""
-        content: dict[str, Any] = serialise(self)
+        content: dict[str, object] = serialise(self)
         return {key: value for key, value in content.items() if value is not None}
 
     def reads_as(self, other: "ModelStamp") -> bool:

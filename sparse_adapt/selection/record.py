@@ -1,0 +1,44 @@
+"""What is known of a choice as JSON holds it: in `choice.json`, and in `report.json` of a run."""
+
+from typing import Any, TypedDict
+
+Tried = TypedDict(
+    "Tried",
+    {
+        "name": str,
+        "back": float | None,
+        "weighed": str,
+        "ndcg@10": float,
+        "recall@100": float,
+        "general": float,
+        "nonzero_document": float,
+        "nonzero_query": float,
+        "may_forget": bool,
+        "difference": float,
+        "p_value": float,
+    },
+    total=False,
+)  # a model that was tried on the queries set aside
+
+OnJudged = TypedDict(
+    "OnJudged",
+    {"judged by": str, "rows": list[dict[str, Any]], "background queries that activate a term": float},
+    total=False,
+)  # what both models reach on judged queries; a row is an `Evidence`
+
+
+class Chosen(TypedDict, total=False):
+    """Every model that was tried, which is kept, and why.
+
+    Rows of `general` are each a `GeneralRow`, those of `evidence` each an `Evidence`.
+    """
+
+    measure: str
+    queries: int
+    kept: int
+    tried: list[Tried]
+    general: list[dict[str, Any]]
+    evidence: list[dict[str, Any]]
+    meaning: dict[str, float]
+    refused: str | None
+    best: int
