@@ -8,7 +8,7 @@ maxima and the matrix no row is touched by Python.
 
 from collections.abc import Sequence
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -178,7 +178,9 @@ def _without_blank(vectors: csr_matrix, token_ids: Sequence[TokenIds], nothing: 
 
 
 @compiled
-def _positive(maximum: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def _positive(
+    maximum: NDArray[np.float32],
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
     """How many maxima (B, V) of each text are above zero; their columns and values, row after row."""
     counts = np.zeros(maximum.shape[0], np.int64)
     for text in range(maximum.shape[0]):

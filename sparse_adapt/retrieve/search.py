@@ -8,7 +8,7 @@ and Tonellotto 2024, arXiv:2405.01117, whose weights are of 8 bits; here they ar
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,9 @@ from scipy.sparse import csr_matrix
 from sparse_adapt.collection.readers import Run
 from sparse_adapt.model.threads import compiled, share_out
 
-Array = NDArray[Any]
-Number = float | np.floating[Any]
+Integers = NDArray[np.int64] | NDArray[np.int32]
+Weights = NDArray[np.float32] | NDArray[np.float64] | NDArray[np.int32]  # whole ones are impacts
+Number = float | np.float32
 TopDocuments = tuple[NDArray[np.int64], NDArray[np.float32]]
 
 BLOCK = 8  # documents
@@ -80,13 +81,13 @@ class Postings(NamedTuple):
     that has it, in block order, with its largest weight and where its postings start.
     """
 
-    order: Array
-    places: Array
-    weights: Array
-    entry_starts: Array
-    entry_blocks: Array
-    entry_largest: Array
-    entry_postings: Array
+    order: Integers
+    places: Integers
+    weights: Weights
+    entry_starts: Integers
+    entry_blocks: Integers
+    entry_largest: Weights
+    entry_postings: Integers
 
 
 class Searcher:
@@ -134,7 +135,7 @@ def _likeness_order(documents: csr_matrix) -> NDArray[np.int64]:
 
 
 @compiled
-def _telling_tokens(starts: Array, tokens: Array, weights: Array) -> Array:
+def _telling_tokens(starts: Integers, tokens: Integers, weights: Weights) -> NDArray[np.int32]:
     """The three heaviest tokens of each row, heaviest first; -1 where there are fewer."""
     heaviest = np.full((len(starts) - 1, 3), -1, np.int32)
     for row in range(len(starts) - 1):
@@ -149,7 +150,7 @@ def _telling_tokens(starts: Array, tokens: Array, weights: Array) -> Array:
 
 
 @compiled
-def _count_entries(starts: Array, places: Array) -> Array:
+def _count_entries(starts: Integers, places: Integers) -> NDArray[np.int64]:
     """In how many blocks each token occurs."""
     counts = np.zeros(len(starts) - 1, np.int64)
     for token in range(len(counts)):
@@ -163,8 +164,8 @@ def _count_entries(starts: Array, places: Array) -> Array:
 
 @compiled
 def _fill_entries(
-    starts: Array, places: Array, weights: Array, entry_starts: Array
-) -> tuple[Array, Array, Array]:
+    starts: Integers, places: Integers, weights: Weights, entry_starts: Integers
+) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.int64]]:
     """Block, largest weight and first posting of every entry; the postings end with their number."""
     blocks = np.empty(entry_starts[-1], np.int32)
     largest = np.empty(entry_starts[-1], np.float32)
@@ -186,12 +187,12 @@ def _fill_entries(
 @compiled
 def _search(
     index: Postings,
-    starts: Array,
-    tokens: Array,
-    weights: Array,
-    best: Array,
-    scores: Array,
-    counts: Array,
+    starts: Integers,
+    tokens: Integers,
+    weights: Weights,
+    best: Integers,
+    scores: Weights,
+    counts: Integers,
     first: int,
     last: int,
     bounded: bool,
@@ -218,7 +219,9 @@ def _search(
 
 
 @compiled
-def _add_bounds(index: Postings, terms: Array, token_scales: Array, bounds: Array, bounded: bool) -> None:
+def _add_bounds(
+    index: Postings, terms: Integers, token_scales: Weights, bounds: Weights, bounded: bool
+) -> None:
     """What no document of a block can exceed: the sum of its largest weights; infinity if signs are mixed."""
     bounds[:] = 0.0 if bounded else np.inf
     if bounded:
@@ -228,7 +231,7 @@ def _add_bounds(index: Postings, terms: Array, token_scales: Array, bounds: Arra
 
 
 @compiled
-def _falling(bounds: Array) -> Array:
+def _falling(bounds: Weights) -> NDArray[np.int64]:
     """Blocks with a bound above zero, from high to low in `BUCKETS` steps."""
     highest = bounds.max() if len(bounds) else 0.0
     if highest == 0.0 or highest == np.inf:
@@ -249,7 +252,7 @@ def _falling(bounds: Array) -> Array:
 
 
 @compiled
-def _score_block(index: Postings, terms: Array, token_scales: Array, block: int, sums: Array) -> None:
+def _score_block(index: Postings, terms: Integers, token_scales: Weights, block: int, sums: Weights) -> None:
     """Scores of a block's documents, float64."""
     sums[:] = 0.0
     for term, factor in zip(terms, token_scales):  # noqa: B905
@@ -271,7 +274,7 @@ def _worse(score: Number, document: int, other_score: Number, other_document: in
 
 
 @compiled
-def _keep(documents: Array, scores: Array, count: int, document: int, score: Number) -> int:
+def _keep(documents: Integers, scores: Weights, count: int, document: int, score: Number) -> int:
     """Add a document to a heap, worst first, or instead of that one where it is full; the new count."""
     if count < len(documents):
         child = count
@@ -289,7 +292,7 @@ def _keep(documents: Array, scores: Array, count: int, document: int, score: Num
 
 
 @compiled
-def _sink(documents: Array, scores: Array, count: int, document: int, score: Number) -> None:
+def _sink(documents: Integers, scores: Weights, count: int, document: int, score: Number) -> None:
     """Replace the first of a heap."""
     parent = 0
     while 2 * parent + 1 < count:
@@ -305,7 +308,7 @@ def _sink(documents: Array, scores: Array, count: int, document: int, score: Num
 
 
 @compiled
-def _sort_kept(documents: Array, scores: Array, count: int) -> None:
+def _sort_kept(documents: Integers, scores: Weights, count: int) -> None:
     """Turn the heap into a list, best first: the worst goes to the end, again and again."""
     for last in range(count - 1, 0, -1):
         document, score = documents[last], scores[last]

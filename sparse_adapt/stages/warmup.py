@@ -12,7 +12,7 @@ Dimensions: B texts, D new tokens, V vocabulary.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.objectives.targets import Targets
@@ -258,7 +258,7 @@ class TermTask:
         self,
         encoder: "SparseEncoder",
         batch: TermBatch,
-        whole: "NDArray[Any]",
+        whole: "NDArray[np.int64]",
         set_aside: "Sequence[TokenIds]",
     ) -> "tuple[Tensor, Tensor]":
         """Largest raw logits of the new tokens (B, D), and how far the texts are from what they were.

@@ -11,7 +11,6 @@ Dimensions: B texts, S sources, D new tokens, V vocabulary, W ordinary words, F 
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import compress
-from typing import Any
 
 import numpy as np
 import torch
@@ -65,7 +64,7 @@ class LabelledMeanings:
         self,
         reference: SparseEncoder,
         sources: Sequence[TokenIds],
-        about: NDArray[Any],
+        about: NDArray[np.bool_],
         dense: DenseEncoder,
         random: Generator,
         documents: Sequence[int] = (),
@@ -88,7 +87,7 @@ class LabelledMeanings:
         plain = np.setdiff1d(np.arange(self.first_new), list(self.special))  # for scripts without such words
         words = (np.flatnonzero(is_word) if is_word.any() else plain)[:WORDS]
         self.glue, self.words = words[:GLUE], words[GLUE:] if len(words) > GLUE else words
-        often = np.arange(1, len(self.words) + 1) ** -RARER
+        often = np.arange(1, len(self.words) + 1, dtype=np.float64) ** -RARER
         background = like_queries()[::BACKGROUND_ONE_IN]
         of_background = _encoded(dense, background)
         labeller = Labeller(dense, _texts(reference, self.cut), self.about, of_background)
@@ -214,18 +213,18 @@ class LabelledMeanings:
         others = self._any(int(random.integers(0, MOST_ANY + 1)), random)
         return self._with_glue(np.concatenate([words, others]), random)
 
-    def _any(self, count: int, random: Generator) -> NDArray[Any]:
+    def _any(self, count: int, random: Generator) -> NDArray[np.int64]:
         """So many words of any kind, common ones more often."""
         places = len(self.words) * random.random(count) ** (1.0 / (1.0 - RARER))
         return self.words[places.astype(np.int64)]
 
-    def _with_glue(self, words: NDArray[Any], random: Generator) -> list[int]:
+    def _with_glue(self, words: NDArray[np.int64], random: Generator) -> list[int]:
         """Words among common ones, in any order."""
         glue = random.choice(self.glue, int(random.integers(0, MOST_GLUE + 1)))
         return [int(word) for word in random.permutation(np.concatenate([words, glue]))]
 
 
-def _answered(vectors: NDArray[np.float32], documents: NDArray[np.float32]) -> list[NDArray[Any]]:
+def _answered(vectors: NDArray[np.float32], documents: NDArray[np.float32]) -> list[NDArray[np.int64]]:
     """Rows of the synthetic texts (B, H) by the document (N, H) nearest to them; of documents with any. All without."""
     if not len(documents):
         return [np.arange(len(vectors))]
@@ -244,7 +243,7 @@ def _texts(reference: SparseEncoder, token_ids: Sequence[TokenIds]) -> list[str]
     return [str(reference.tokenizer.decode(list(ids), skip_special_tokens=True)) for ids in token_ids]
 
 
-def _chosen(about: NDArray[Any], random: Generator) -> NDArray[Any]:
+def _chosen(about: NDArray[np.bool_], random: Generator) -> NDArray[np.int64]:
     """Sources to make texts from: some about each term, some about none, in their order."""
     chosen = np.zeros(len(about), dtype=bool)
     for column in about.T:
@@ -255,7 +254,7 @@ def _chosen(about: NDArray[Any], random: Generator) -> NDArray[Any]:
     return np.flatnonzero(chosen)
 
 
-def _teaching(similarity_margin: SimilarityMargin, is_new: bool) -> NDArray[Any]:
+def _teaching(similarity_margin: SimilarityMargin, is_new: bool) -> NDArray[np.int64]:
     """Rows of the texts that mean a term: those nearer to its sources than to any other, or the nearest few."""
     if not is_new:
         return np.zeros(0, dtype=np.int64)
@@ -263,7 +262,7 @@ def _teaching(similarity_margin: SimilarityMargin, is_new: bool) -> NDArray[Any]
     return rows if len(rows) >= FEWEST else np.argsort(-similarity_margin, kind="stable")[:FEWEST]
 
 
-def _profile(words: NDArray[Any], closeness: NDArray[np.float32], often: NDArray[Any]) -> Profile:
+def _profile(words: NDArray[np.int64], closeness: NDArray[np.float32], often: NDArray[np.float64]) -> Profile:
     """The words (W,) closest to a source, likelier by how much closer they are and how `often` they are said."""
     best = np.argsort(-closeness, kind="stable")[:NEIGHBOURS]
     chances = np.exp((closeness[best] - closeness.max(initial=-2.0)) / NEARER) * often[best]

@@ -13,7 +13,7 @@ K directions, at most `MOST`.
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -118,7 +118,7 @@ class Labeller:
         return result
 
     def _others(
-        self, cosines: NDArray[np.float32], best: NDArray[Any], term: int, count: int
+        self, cosines: NDArray[np.float32], best: NDArray[np.int64], term: int, count: int
     ) -> NDArray[np.float32]:
         """Mean of so many largest cosines to sources that aren't about a term (B,), or 0 where every source is."""
         others = ~self.about[best, term]

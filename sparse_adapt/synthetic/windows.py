@@ -12,7 +12,7 @@ Dimensions: B texts, S sources, D new tokens, V vocabulary, W ordinary words, F 
 import re
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -101,8 +101,8 @@ class SyntheticTexts(Protocol):
 class Profile:
     """Words associated with a text: token ids and probabilities."""
 
-    tokens: NDArray[Any]
-    chances: NDArray[Any]
+    tokens: NDArray[np.int64]
+    chances: NDArray[np.float64]
 
 
 class Meanings:
@@ -112,7 +112,9 @@ class Meanings:
     source is about, even where it doesn't say them. `reference` is the model that knows the associations.
     """
 
-    def __init__(self, reference: SparseEncoder, sources: Sequence[TokenIds], about: NDArray[Any]) -> None:
+    def __init__(
+        self, reference: SparseEncoder, sources: Sequence[TokenIds], about: NDArray[np.bool_]
+    ) -> None:
         self.first_new = reference.old_size
         self.special = set(reference.tokenizer.all_special_ids)
         self.ends = ends_of(reference)
@@ -155,7 +157,7 @@ class Meanings:
             unknown = np.concatenate([unknown, np.zeros((count, unknown.shape[1]), dtype=bool)])
         return Samples(texts, torch.from_numpy(targets), torch.from_numpy(~targets & ~unknown))
 
-    def _about(self, term: int, random: Generator) -> tuple[list[int], NDArray[Any]]:
+    def _about(self, term: int, random: Generator) -> tuple[list[int], NDArray[np.bool_]]:
         """A text that means a term, and all the terms that it means (D,)."""
         profile = self.near[term]
         if random.random() < NEAR and len(profile.tokens):
@@ -216,7 +218,7 @@ def paraphrase(
 
 @torch.no_grad()
 def associations(
-    reference: SparseEncoder, token_ids: Sequence[TokenIds], words: NDArray[Any]
+    reference: SparseEncoder, token_ids: Sequence[TokenIds], words: NDArray[np.float64]
 ) -> tuple[csr_matrix, list[dict[int, list[int]]]]:
     """Weights of the texts (B, V), and for each text the words that the model found at each of its places."""
     parts: list[csr_matrix] = []
@@ -247,7 +249,7 @@ def ends_of(encoder: Encoder) -> Ends:
     return ids[:start], ids[start + len(inner) :]
 
 
-def starts_word(encoder: SparseEncoder) -> NDArray[Any]:
+def starts_word(encoder: SparseEncoder) -> NDArray[np.float64]:
     """1.0 for each token that can stand for a word (V), else 0.0."""
     tokens = encoder.tokens
     marked = any(token.startswith(("\u0120", "\u2581")) for token in tokens)
@@ -267,7 +269,11 @@ def _profiles(weights: csr_matrix) -> list[Profile]:
 
 
 def _neighbours(
-    reference: SparseEncoder, telling: csr_matrix, about: NDArray[Any], ends: Ends, words: NDArray[Any]
+    reference: SparseEncoder,
+    telling: csr_matrix,
+    about: NDArray[np.bool_],
+    ends: Ends,
+    words: NDArray[np.float64],
 ) -> list[Profile]:
     """For each term, words whose own associations are the term's rather than the other texts'.
 
@@ -294,15 +300,17 @@ def _neighbours(
     return neighbours
 
 
-def _direction(weights: csr_matrix, rows: NDArray[Any], rarity: NDArray[Any]) -> NDArray[Any]:
+def _direction(
+    weights: csr_matrix, rows: NDArray[np.bool_], rarity: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Mean of some rows as a unit vector (V)."""
     if not rows.any():
         return np.zeros(weights.shape[1])
-    mean: NDArray[Any] = np.asarray(weights[np.flatnonzero(rows)].mean(axis=0)).ravel() * rarity
+    mean: NDArray[np.float64] = np.asarray(weights[np.flatnonzero(rows)].mean(axis=0)).ravel() * rarity
     return np.asarray(mean / max(1e-9, float(np.linalg.norm(mean))))
 
 
-def _alike(weights: csr_matrix, about: NDArray[Any]) -> NDArray[Any]:
+def _alike(weights: csr_matrix, about: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Sources so close to a term's own that they may mean it: (sources, D) booleans."""
     lengths = np.sqrt(np.asarray(weights.multiply(weights).sum(axis=1))).ravel().clip(1e-9)
     unit = weights.multiply(1.0 / lengths[:, None]).tocsr()

@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,7 +155,7 @@ def make_teacher(
     )
 
 
-def _product(student: SparseEncoder, queries: Sequence[str], documents: csr_matrix) -> NDArray[Any]:
+def _product(student: SparseEncoder, queries: Sequence[str], documents: csr_matrix) -> NDArray[np.float32]:
     """Scores (Q, N) of documents given as (V, N)."""
     return np.asarray((encode(student, list(queries), "query") @ documents).todense())
 

@@ -20,7 +20,8 @@ from torch.nn import functional
 
 from sparse_adapt.model.threads import compiled, share_out
 
-Array = NDArray[Any]
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float32] | NDArray[np.float64]
 
 BLOCK_ROWS = 2048
 BLOCK_LOGITS = 1 << 20  # 4 MB in float32: a core's own cache and a little of the shared one
@@ -79,17 +80,22 @@ def weight_gradient(gradient: Tensor, position: Tensor, hidden: Tensor) -> Tenso
     return out
 
 
-def _arrays(*tensors: Tensor) -> tuple[Array, ...]:
+def _arrays(*tensors: Tensor) -> tuple[NDArray[Any], ...]:
     return tuple(tensor.detach().contiguous().numpy() for tensor in tensors)
 
 
-def _additions(slopes: Array, units: int) -> int:
+def _additions(slopes: Floats, units: int) -> int:
     """The work of adding rows, in multiply-adds of a matrix product of the same duration."""
     return int(np.count_nonzero(slopes)) * units * 24
 
 
 def multiply(
-    states: Tensor, bounds: Array, weight: Tensor, use: Callable[[Block, Tensor], None], *, rows_by: int = 1
+    states: Tensor,
+    bounds: Integers,
+    weight: Tensor,
+    use: Callable[[Block, Tensor], None],
+    *,
+    rows_by: int = 1,
 ) -> None:
     """Hand each block's products (rows, tokens) to `use`, which must be done with them when it returns.
 
@@ -119,7 +125,7 @@ def multiply(
     share_out(make_worker, blocks, len(states) * weight.numel())
 
 
-def _blocks(bounds: Array, vocabulary: int) -> Iterator[Block]:
+def _blocks(bounds: Integers, vocabulary: int) -> Iterator[Block]:
     """Cut the work so that a block's logits fit a cache; the blocks of the same tokens follow each other."""
     texts = list(_neighbours(bounds))
     most = max((int(bounds[part.stop] - bounds[part.start]) for part in texts), default=0)
@@ -131,7 +137,7 @@ def _blocks(bounds: Array, vocabulary: int) -> Iterator[Block]:
             yield Block(part, slice(int(bounds[part.start]), int(bounds[part.stop])), tokens)
 
 
-def _neighbours(bounds: Array) -> Iterator[slice]:
+def _neighbours(bounds: Integers) -> Iterator[slice]:
     """Consecutive texts, as many as hold `BLOCK_ROWS` rows; a longer one stands alone."""
     first, texts = 0, len(bounds) - 1
     while first < texts:
@@ -148,11 +154,11 @@ def _parts(count: int) -> list[tuple[int, int]]:
 
 @compiled
 def _pool_rows(
-    logits: Array,
-    bounds: Array,
-    places: Array,
-    maximum: Array,
-    position: Array,
+    logits: Floats,
+    bounds: Integers,
+    places: Integers,
+    maximum: Floats,
+    position: Integers,
     first_text: int,
     last_text: int,
     first_token: int,
@@ -178,7 +184,9 @@ def _pool_rows(
 
 
 @compiled
-def _add_rows(gradient: Array, position: Array, weight: Array, out: Array, part: tuple[int, int]) -> None:
+def _add_rows(
+    gradient: Floats, position: Integers, weight: Floats, out: Floats, part: tuple[int, int]
+) -> None:
     """Add to the winning positions of some texts the vocabulary rows whose maxima they hold."""
     for text in range(part[0], part[1]):
         for token in range(gradient.shape[1]):
@@ -190,7 +198,9 @@ def _add_rows(gradient: Array, position: Array, weight: Array, out: Array, part:
 
 
 @compiled
-def _add_states(gradient: Array, position: Array, hidden: Array, out: Array, part: tuple[int, int]) -> None:
+def _add_states(
+    gradient: Floats, position: Integers, hidden: Floats, out: Floats, part: tuple[int, int]
+) -> None:
     """Add to some vocabulary rows the hidden states that hold their maxima."""
     for token in range(part[0], part[1]):
         for text in range(gradient.shape[0]):

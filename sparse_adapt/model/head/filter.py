@@ -13,9 +13,10 @@ from typing import Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from sparse_adapt.model.head.cpu import Array, Block, multiply
+from sparse_adapt.model.head.cpu import Block, multiply
 from sparse_adapt.model.threads import compiled
 
 Precision = Literal["float32", "bfloat16"]
@@ -113,9 +114,9 @@ def rough_largest(states: Tensor, starts: Tensor, weight: Tensor) -> Tensor:
 
 @compiled
 def _largest_bits(
-    logits: Array,
-    bounds: Array,
-    out: Array,
+    logits: NDArray[np.int16],
+    bounds: NDArray[np.int64],
+    out: NDArray[np.int16],
     first_text: int,
     last_text: int,
     first_token: int,
