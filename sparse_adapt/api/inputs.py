@@ -29,7 +29,7 @@ from sparse_adapt.files.place import Place
 from sparse_adapt.files.steps import made_from_same, of_path, stamp
 from sparse_adapt.terms.mining import terms_of, write_terms
 
-InputLike = str | Path | Iterable[Any] | Mapping[Any, Any]
+InputLike = str | Path | Iterable[object] | Mapping[Any, object]
 
 RECORDS: Mapping[str, tuple[type, Callable[..., object]]] = {
     "candidates": (Candidates, write_candidates),

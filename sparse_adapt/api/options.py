@@ -188,11 +188,16 @@ class Declared(NamedTuple):
             option.check(str(value))
 
 
+def _extras(annotation: object) -> tuple[object, ...]:
+    """What is known of a parameter beside its type."""
+    return getattr(annotation, "__metadata__", ())
+
+
 def options_of(function: Callable[..., object]) -> dict[str, Declared]:
     """The options that a function declares, by its parameters, those of `**reading` and the like among them."""
     options: dict[str, Declared] = {}
     for each in signature(function).parameters.values():
-        for extra in getattr(each.annotation, "__metadata__", ()):
+        for extra in _extras(each.annotation):
             if isinstance(extra, Option):
                 options[each.name] = _declared(each.name, each.annotation.__origin__, extra, each.default)
             elif isinstance(extra, Options):
@@ -204,7 +209,7 @@ def options_of(function: Callable[..., object]) -> dict[str, Declared]:
 def settings_of(function: Callable[..., object]) -> list[SettingsOf]:
     """The tables of settings whose keys a function takes."""
     annotations = [each.annotation for each in signature(function).parameters.values()]
-    options = [each for kind in annotations for each in getattr(kind, "__metadata__", ())]
+    options = [each for kind in annotations for each in _extras(kind)]
     return [each for each in options if isinstance(each, SettingsOf)]
 
 
@@ -213,7 +218,7 @@ def fixed_of(function: Callable[..., object]) -> dict[str, object]:
     return {
         each.name: extra.value
         for each in signature(function).parameters.values()
-        for extra in getattr(each.annotation, "__metadata__", ())
+        for extra in _extras(each.annotation)
         if isinstance(extra, Fixed)
     }
 
@@ -222,7 +227,7 @@ def declared(function: Callable[P, T]) -> Callable[P, T]:
     """The function, whose arguments are checked by its signature first, and whose system errors become ours."""
     own, options = signature(function), {**_unasked(function), **options_of(function)}
     rest = next((each.name for each in own.parameters.values() if each.kind is Parameter.VAR_KEYWORD), "")
-    extras = getattr(own.parameters[rest].annotation, "__metadata__", ()) if rest else ()
+    extras = _extras(own.parameters[rest].annotation) if rest else ()
     closed = any(isinstance(each, Options) for each in extras)
 
     @wraps(function)
@@ -246,7 +251,7 @@ def _unasked(function: Callable[..., object]) -> dict[str, Declared]:
     options: dict[str, Declared] = {}
     for each in signature(function).parameters.values():
         kind: Any = each.annotation
-        kind = kind.__origin__ if hasattr(kind, "__metadata__") else kind
+        kind = kind.__origin__ if _extras(kind) else kind
         kind = ForwardRef(kind) if isinstance(kind, str) else kind
         option = _declared(each.name, kind, Option(""), each.default)
         is_one = each.kind is not Parameter.VAR_KEYWORD and not option.many

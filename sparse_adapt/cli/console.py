@@ -8,12 +8,13 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from sparse_adapt.files.processes import is_main
+from sparse_adapt.files.writing import plain_number
 from sparse_adapt.report.messages import SafeConsole
 from sparse_adapt.report.messages import say as say
 from sparse_adapt.report.printable import printable, printable_json
@@ -42,8 +43,9 @@ def show_json(content: object) -> None:
         sys.stdout.write(printable_json(text) + "\n")
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a result holds
-    return value.item() if hasattr(value, "item") else str(value)
+def _plain(value: object) -> object:
+    plain = plain_number(value)
+    return str(value) if plain is value else plain
 
 
 def wrote(path: Path, what: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from sparse_adapt.cli.console import show
 
@@ -88,7 +88,7 @@ class Command(TyperCommand):
         """Its options, of which those that are only there or not say no type."""
         params = super().get_params(ctx)
         for each in params:
-            if getattr(each, "is_flag", False) and each.metavar is None:
+            if isinstance(each, TyperOption) and each.is_flag and each.metavar is None:
                 each.metavar = ""
         return params
 

@@ -9,7 +9,6 @@ raises InputError that names the item, counted from 1 as lines of a file are: `d
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from sparse_adapt.collection.columns import (
     OF_DOCUMENTS,
@@ -37,6 +36,7 @@ from sparse_adapt.collection.readers import (
 )
 from sparse_adapt.collection.streams import Unique, at_least_one
 from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.files.writing import plain_number
 
 ATTRIBUTES = (
     "id",
@@ -172,11 +172,10 @@ def _numbered(source: object, what: str) -> Iterator[tuple[int, object]]:
 
 def items_of(source: object, what: str) -> Iterable[object]:
     """The items of a list, the pairs of a dictionary, the rows of a data frame as dictionaries. `what`: in messages."""
-    frame: Any = source
     if hasattr(source, "columns") and hasattr(source, "to_dict"):  # pandas
-        return list(frame.to_dict("records"))
+        return list(source.to_dict("records"))
     if hasattr(source, "columns") and hasattr(source, "to_dicts"):  # polars
-        return list(frame.to_dicts())
+        return list(source.to_dicts())
     if isinstance(source, Mapping):
         if "text" in source or "definition" in source:
             raise InputError(what, "one dictionary, where a list of them is needed; put it in brackets")
@@ -226,7 +225,7 @@ def _plain(value: object) -> object:
         return None
     if isinstance(value, tuple):
         return list(value)
-    return value.item() if hasattr(value, "item") else value
+    return plain_number(value)
 
 
 def _grades(documents: Mapping[str, int] | Iterable[str]) -> dict[str, int]:

@@ -228,7 +228,8 @@ def read_list(path: str | Path) -> Iterator[JsonLine]:
         entries = json.loads(content)
     except (ValueError, RecursionError) as error:
         problem = f"broken JSON ({error}); mend it, or let the name of JSON lines end in .jsonl"
-        raise InputError(path, problem, line=getattr(error, "lineno", None)) from error
+        line = error.lineno if isinstance(error, json.JSONDecodeError) else None
+        raise InputError(path, problem, line=line) from error
     if not isinstance(entries, list):
         raise InputError(
             path, f"needs a JSON list (found: {_shown(entries)}); end the name of JSON lines in .jsonl"

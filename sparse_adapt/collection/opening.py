@@ -12,9 +12,15 @@ import re
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from sparse_adapt.errors import InputError, MissingExtraError, first_line
+
+if TYPE_CHECKING:  # libraries of the extra `remote`
+    from fsspec import AbstractFileSystem
+    from zstandard import ZstdDecompressionObj
+
+Answer = TypeVar("Answer")
 
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.")
 PACKAGE = re.compile(r"(?:[Ii]nstall|requires|[Nn]o module named) [\"']?([\w-]+)")
@@ -115,7 +121,7 @@ def fingerprint(address: Address) -> str:
     return str(_ask(address, lambda: files.ukey(path)))
 
 
-def _file_system(address: Address) -> tuple[Any, str]:
+def _file_system(address: Address) -> "tuple[AbstractFileSystem, str]":
     """What fsspec reads an address with, and the path in it.
 
     Raises MissingExtraError without fsspec, InputError for a protocol that it doesn't know or lacks a package for.
@@ -137,7 +143,7 @@ def _file_system(address: Address) -> tuple[Any, str]:
     return files, str(path)
 
 
-def _ask(address: Address, question: Callable[[], Any]) -> Any:  # noqa: ANN401 - fsspec is untyped
+def _ask(address: Address, question: Callable[[], Answer]) -> Answer:
     """An answer of a remote file system, whose errors are of all kinds."""
     try:
         return question()
@@ -157,7 +163,7 @@ class Compression(NamedTuple):
     ending: str
     name: str
     magic: bytes
-    opened: Callable[[IO[bytes]], Any]
+    opened: "Callable[[IO[bytes]], Decompressed]"
 
 
 def bare(name: str) -> str:
@@ -214,7 +220,7 @@ class _Zstandard(io.RawIOBase):
         except ImportError as error:
             raise MissingExtraError("zstandard", "remote") from error
         self._raw, self._library = raw, zstandard
-        self._frame: Any = None
+        self._frame: ZstdDecompressionObj | None = None
         self._rest, self._ready = b"", memoryview(b"")
 
     def readable(self) -> bool:
@@ -242,10 +248,13 @@ class _Zstandard(io.RawIOBase):
         return count
 
 
+Decompressed = io.BufferedIOBase | _Zstandard
+
+
 class _Bounded(io.RawIOBase):
     """Decompressed bytes, as long as there aren't far more of them than of the file's own."""
 
-    def __init__(self, decompressed: Any, raw: IO[bytes], place: Location) -> None:  # noqa: ANN401
+    def __init__(self, decompressed: "Decompressed", raw: IO[bytes], place: Location) -> None:
         self._decompressed, self._raw, self._place, self._made = decompressed, raw, place, 0
 
     def readable(self) -> bool:
@@ -264,7 +273,7 @@ class _Bounded(io.RawIOBase):
 class _Closing(io.BufferedReader):
     """Decompressed bytes in blocks; closing closes the file below too, which the libraries leave open."""
 
-    def __init__(self, decompressed: Any, raw: IO[bytes], place: Location) -> None:  # noqa: ANN401
+    def __init__(self, decompressed: "Decompressed", raw: IO[bytes], place: Location) -> None:
         super().__init__(_Bounded(decompressed, raw, place), BYTES_AT_ONCE)
         self._below = raw
 

@@ -8,7 +8,7 @@ import csv
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
@@ -28,7 +28,7 @@ MOST_ROWS, MOST_COLUMNS = 1 << 20, 1_000  # of a sheet: as many rows as Excel ha
 ROWS_AT_ONCE = 1 << 10
 
 T = TypeVar("T")
-Rows = Iterator[tuple[int, list[Any]]]
+Rows = Iterator[tuple[int, Sequence[object]]]
 """The cells of each row and its line or number. An empty cell is None or empty text."""
 
 csv.field_size_limit(LONGEST_LINE)
@@ -145,7 +145,7 @@ def _of_workbook(path: str | Path, file: IO[bytes]) -> Iterator[Sheet]:
         raise MissingExtraError("openpyxl", "files") from error
     with zipfile.ZipFile(file) as packed:
         parts = packed.infolist()
-    unpacked, size = (sum(getattr(part, kind) for part in parts) for kind in ("file_size", "compress_size"))
+    unpacked, size = sum(part.file_size for part in parts), sum(part.compress_size for part in parts)
     if unpacked > UNPACKED or unpacked > max(UNFOLDING * size, UNPACKED >> 2):
         problem = f"unfolds to {unpacked:,} bytes, of at most {UNPACKED:,} and {UNFOLDING} times its own size"
         raise InputError(path, f"{problem}; save it as CSV, which has no bound")

@@ -8,7 +8,7 @@ was taken for what is said, and what was left out; `--columns` says it otherwise
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sparse_adapt.collection.columns import Layout, bare_name, columns_of, is_number, taken_for
 from sparse_adapt.collection.lines import JsonLine, say_taken
@@ -22,7 +22,7 @@ WORDS = 4  # of a heading, at most
 MOST = 0.9
 NONE: Mapping[str, str] = {}
 
-Row = tuple[int, list[Any]]
+Row = tuple[int, Sequence[object]]
 
 
 class _Table(NamedTuple):
@@ -50,8 +50,9 @@ def read_sheet(path: str | Path, layout: Layout, chosen: Mapping[str, str] = NON
         _check_width(path, line, cells, table.width)
         fields: dict[str, object] = {layout.numbered: line} if is_numbered else {}
         for name, place in table.columns.items():
-            if place < len(cells) and cells[place] is not None:
-                fields[name] = cells[place].strip() if isinstance(cells[place], str) else cells[place]
+            cell = cells[place] if place < len(cells) else None
+            if cell is not None:
+                fields[name] = cell.strip() if isinstance(cell, str) else cell
         yield JsonLine(path, line, fields)
 
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeGuard
+from typing import NamedTuple, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -39,13 +39,13 @@ def of_path(named: str | Path) -> Source:
     return Source(str(named), Path(named) if Path(named).exists() else None)
 
 
-def stamp(source: object) -> Any:  # noqa: ANN401 - as JSON has it
-    """A source as its path and checksum; anything but a `Source` stands for itself.
+def stamps_of(sources: Mapping[str, object]) -> dict[str, object]:
+    """Each source as its stamp; anything but a `Source` stands for itself. Raises InputError as `stamp` does."""
+    return {key: stamp(each) if isinstance(each, Source) else each for key, each in sources.items()}
 
-    Raises InputError for a place that can't be read.
-    """
-    if not isinstance(source, Source):
-        return source
+
+def stamp(source: Source) -> dict[str, str]:
+    """A source as its path and checksum. Raises InputError for a place that can't be read."""
     path = {PATH: absolute(source.named)}
     if source.place is None:
         return path
@@ -174,7 +174,7 @@ def carry_out(step: Step, folder: Path, home: Path | None = None) -> tuple[Done,
     `home`: the run's folder, where `folder` is a part of it.
     """
     path = folder / STEPS_FOLDER / f"{step.name}.json"
-    stamps = {key: stamp(source) for key, source in step.sources.items()}
+    stamps = stamps_of(step.sources)
     done = _recorded(path)
     before = None if done is None else from_record(done.made_from, path.parent)
     if made_from_same(path, before, stamps, again=True):

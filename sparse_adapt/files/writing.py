@@ -213,11 +213,15 @@ def reason_of(error: BaseException) -> str:
     return reason if name is None else f"{reason}, {os.fsdecode(name) if isinstance(name, bytes) else name}"
 
 
+def plain_number(value: object) -> object:
+    """A number without what numpy, torch or pandas put around it; anything else as it is."""
+    return value.item() if hasattr(value, "item") else value
+
+
 def _finite(content: object) -> object:
     if isinstance(content, Path):
         return str(content)
-    if hasattr(content, "item"):  # a number from numpy or torch
-        content = content.item()
+    content = plain_number(content)
     if isinstance(content, float):
         return content if math.isfinite(content) else None
     if isinstance(content, dict):

@@ -233,6 +233,8 @@ def retention_made(work: Work) -> Retention:
 def _record_of(work: Work, outcomes: Sequence[Outcome], choice: Chosen) -> StageRecord:
     """What the commands that take a model folder look for in it, and what its card tells."""
     request, best = work.request, choice["tried"][choice["kept"]]
+    corpus = work.sources["corpus"]
+    assert corpus is not None, "every adaptation has one"
     rows = [choice["tried"][0], best] if choice["kept"] else [best]
     note = f"On {choice['queries']:,} synthetic queries that were set aside; judge by queries of your own."
     questions = [GeneralRow(**row) for row in choice["general"]]
@@ -240,7 +242,7 @@ def _record_of(work: Work, outcomes: Sequence[Outcome], choice: Chosen) -> Stage
     return {
         "stage": "adapt",
         "model": stamp(of_model(absolute(request.model))),
-        "files": {"corpus": stamp(work.named("corpus")["corpus"])},
+        "files": {"corpus": stamp(corpus)},
         "settings": request.settings.model_dump(mode="json"),
         "stages": [in_short(outcome.record) for outcome in outcomes] if choice["kept"] else [],
         "command": request.command(),

@@ -17,6 +17,7 @@ from sparse_adapt.pipeline.request import Request
 from sparse_adapt.report.progress import duration
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.selection.questions import general_collection
+from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.inputs import CANDIDATES
 from sparse_adapt.stages.table import find_stage
 from sparse_adapt.synthetic.entry_queries import QUERIES_AN_ENTRY
@@ -152,7 +153,8 @@ def _labelling(request: Request, terms: int, speeds: Speeds) -> float:
     if "dictionary" not in request.stages:
         return 0.0
     settings = request.settings_of("dictionary")
-    return labelled(terms) * speeds.labelling * (getattr(settings, "labeller", "none") != "none")
+    assert isinstance(settings, Dictionary)
+    return labelled(terms) * speeds.labelling * (settings.labeller != "none")
 
 
 def stage_expected(

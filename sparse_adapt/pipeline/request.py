@@ -163,10 +163,12 @@ class Request:
         }
         named |= {"teacher": None if self.teacher == ENSEMBLE else self.teacher}
         default = AdaptSettings()
-        for key in OWN.values():
-            value = getattr(self.settings, key)
-            if isinstance(value, str | int) and value != getattr(default, key):
-                named[key] = value
+        own, usual = self.settings.model_dump(), default.model_dump()
+        named |= {
+            key: own[key]
+            for key in OWN.values()
+            if isinstance(own[key], str | int) and own[key] != usual[key]
+        }
         if self.settings.seed != default.seed:
             named["seed"] = self.settings.seed
         if self.settings.stages != default.stages:
@@ -190,7 +192,15 @@ class Request:
         }
 
     def _named(self) -> dict[str, str | None]:
-        return {key: getattr(self, key) for key in NAMED}
+        return {
+            "corpus": self.corpus,
+            "model": self.model,
+            "teacher": self.teacher,
+            "glossary": self.glossary,
+            "queries": self.queries,
+            "candidates": self.candidates,
+            "llm": self.llm,
+        }
 
     def check(self) -> None:
         """Raise, before anything is read, InputError for a missing file, ConfigError for an idle one or odd stages."""

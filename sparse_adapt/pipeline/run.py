@@ -23,7 +23,7 @@ from sparse_adapt.files.folders import tidy
 from sparse_adapt.files.marker import remove
 from sparse_adapt.files.place import Place, absolute, is_there, portable, source_in
 from sparse_adapt.files.processes import common_folder, is_main
-from sparse_adapt.files.steps import made_from_same, stamp, to_record
+from sparse_adapt.files.steps import made_from_same, stamps_of, to_record
 from sparse_adapt.files.writing import write_json, write_text
 from sparse_adapt.model.folder import ModelFolder, ModelSource, of_model
 from sparse_adapt.pipeline.plan import Plan, plan_text
@@ -266,6 +266,6 @@ def done_before(
         return None
     settings = plan.settings[stage].model_dump(mode="json") if stage in plan.settings else {}
     files = files_for_stage(find_stage(stage), model, plan.files_of(stage))
-    stamps = {key: stamp(source) for key, source in sources(stage, model, files, settings).items()}
-    same = made_from_same(folder, made_from(record), stamps, again=again)
+    now = stamps_of(sources(stage, model, files, settings))
+    same = made_from_same(folder, made_from(record), now, again=again)
     return Outcome(folder, "done before", record) if same else None

@@ -1,6 +1,7 @@
 """The commands of research, each a function: invented words, contradictions, similar texts, and a suite of models."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -205,8 +206,9 @@ def _recovery_table(result: "CoinedResult", title: str) -> Table:
 
 
 def _regained(measured: "Recovery") -> Row:
-    figures = {key: getattr(measured, key) for key in ("queries", "floor", "adapted", "ceiling")}
-    return {**figures, **measured.share()}
+    figures = asdict(measured)
+    del figures["recovery"]
+    return figures | measured.share()
 
 
 # -- contradictions -------------------------------------------------------------------------------------

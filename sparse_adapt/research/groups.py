@@ -106,6 +106,13 @@ class Groups:
     v_measure: float
     nearest: tuple[Nearest, ...]
 
+    def matrices(self) -> dict[str, NDArray[np.float64]]:
+        """Both (G, G), by what their entries are; NaN where there is none."""
+        return {
+            "mean absolute difference": np.array(self.difference, dtype=float),
+            "mean cosine": np.array(self.similarity, dtype=float),
+        }
+
     def to_dict(self) -> dict[str, object]:
         """Everything that the tables show, as plain objects and lists."""
         return {**asdict(self), "nearest": [each._asdict() for each in self.nearest]}

@@ -17,8 +17,6 @@ from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.research.drawing import empty_figure, markdown_of
 from sparse_adapt.research.groups import ALL, AT, Groups
 
-MAPS = (("difference", "mean absolute difference"), ("similarity", "mean cosine"))
-WHOLE = ("within", "between", "v_measure", "mean_difference")  # whichever texts are queries
 NEAREST = 50  # rows of the table of nearest texts
 LABELLED = 30  # groups at most whose names stand beside a map
 Models = Mapping[str, Groups]  # by name: the model, and before it what it is held against
@@ -51,11 +49,11 @@ def group_tables(models: Models) -> list[Table]:
 
 def apart(models: Models) -> Table:
     """How far the matrices of two models are apart: the mean absolute difference of their entries."""
-    before, after = list(models.values())[:2]
-    rows: list[Row] = []
-    for key, title in MAPS:
-        values = [np.array(getattr(groups, key), dtype=float) for groups in (before, after)]
-        rows.append({"matrix": title, "apart": float(np.nanmean(np.abs(values[1] - values[0])))})
+    before, after = (groups.matrices() for groups in list(models.values())[:2])
+    rows: list[Row] = [
+        {"matrix": title, "apart": float(np.nanmean(np.abs(after[title] - before[title])))}
+        for title in before
+    ]
     columns = (Column("matrix", "matrix", "text"), Column("apart", "mean absolute difference", decimals=4))
     return Table("What changed between the two models", columns, rows)
 
@@ -79,9 +77,22 @@ def nearest_table(name: str, groups: Groups) -> Table:
 def _figures(model: str, groups: Groups) -> list[Row]:
     rows: list[Row] = []
     for name, group_accuracy in groups.found.items():
-        alike = {key: getattr(groups, key) for key in WHOLE if name == ALL}
+        alike = {
+            "within": groups.within,
+            "between": groups.between,
+            "v_measure": groups.v_measure,
+            "mean_difference": groups.mean_difference,
+        }
         accuracy = {f"at {k}": group_accuracy.accuracy[k] for k in AT}
-        rows.append({"model": model, "texts": name, "queries": group_accuracy.queries, **accuracy, **alike})
+        rows.append(
+            {
+                "model": model,
+                "texts": name,
+                "queries": group_accuracy.queries,
+                **accuracy,
+                **(alike if name == ALL else {}),
+            }
+        )
     return rows
 
 
@@ -124,11 +135,10 @@ def plot_groups(models: Models, path: Path) -> None:
     names = next(iter(models.values())).names
     side = 3.0 + 0.12 * min(len(names), LABELLED)
     figure = empty_figure(2 * side + 1, side * len(models))
-    axes = figure.subplots(len(models), len(MAPS), squeeze=False)
-    for column, (key, title) in enumerate(MAPS):
-        by_model = [
-            np.array(getattr(groups, key), dtype=float) for groups in models.values()
-        ]  # None becomes nan
+    matrices = [groups.matrices() for groups in models.values()]
+    axes = figure.subplots(len(models), len(matrices[0]), squeeze=False)
+    for column, title in enumerate(matrices[0]):
+        by_model = [of_model[title] for of_model in matrices]
         least, most = min(map(np.nanmin, by_model)), max(map(np.nanmax, by_model))
         for row, (name, values) in enumerate(zip(models, by_model, strict=True)):
             place = axes[row, column]

@@ -1,7 +1,7 @@
 """General questions: those that come with the package, or a judged collection of one's own."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -9,6 +9,8 @@ from sparse_adapt.collection.lines import say_taken
 from sparse_adapt.retrieve.evaluate import Collection, read_collection
 from sparse_adapt.synthetic.background import background_pairs
 from sparse_adapt.synthetic.general import general_measure
+
+Item = TypeVar("Item")
 
 PACKAGED = "general"  # names the questions that come with the package
 MOST = 10_000  # questions at the most: all of the package's
@@ -38,7 +40,7 @@ def general_collection(source: str = PACKAGED, split: str = "test", most: int | 
     return Collection(documents, questions, judgements)
 
 
-def _evenly(rows: Sequence[Any], count: int) -> list[Any]:
+def _evenly(rows: Sequence[Item], count: int) -> list[Item]:
     """So many of the rows, at even distances; all where there are fewer."""
     places = np.linspace(0, len(rows) - 1, max(0, min(count, len(rows)))).astype(np.int64)
     return [rows[place] for place in places]

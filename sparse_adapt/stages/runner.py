@@ -236,7 +236,7 @@ def _begun_before(work: Path, begun: StageRecord, place: Place) -> StageRecord |
 def _extended(begun: StageRecord) -> dict[str, str] | None:
     """The stamp of the model before the extension, which some stages learn from without its being named."""
     source = extended_from(begun["model"][PATH])
-    return None if source is None else cast("dict[str, str]", stamp(of_model(source)))
+    return None if source is None else stamp(of_model(source))
 
 
 def _settled(settings: Training, settings_of_model: Training) -> dict[str, object]:

@@ -14,7 +14,7 @@ around; what they refuse is counted by its reason.
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from importlib.resources import files
 from typing import TypeVar
@@ -70,7 +70,7 @@ class Tally:
 
     def plain(self) -> dict[str, object]:
         """The same as data."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return asdict(self)
 
 
 def instructions_for(name: str, example: str, answer: str) -> list[dict[str, str]]:

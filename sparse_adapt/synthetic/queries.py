@@ -220,7 +220,8 @@ def _kinds(maker: _Maker, used: set[str]) -> list[str]:
 def _make(kind: str, document: Document, used: set[str], maker: _Maker) -> str | None:
     text = document.text[:CHARACTERS]
     if kind == TITLE:
-        parts = (getattr(document, part) for part in ("title", *maker.settings.title_with))
+        beside = {"keywords": document.keywords, "journal": document.journal}
+        parts = (document.title, *(beside[field] for field in maker.settings.title_with))
         prompt = ", ".join(" ".join(part.split()) for part in parts if part.strip())
         words = len(WORD.findall(prompt))
         enough = SHORTEST_TITLE <= words <= LONGEST_TITLE and len(WORD.findall(text)) >= LEFT

@@ -156,7 +156,7 @@ def read_pack(path: str | Path) -> TermPack:
             metadata = file.metadata() or {}
             rows = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - safe_open has no __iter__
     except (OSError, SafetensorError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise InputError(path, f"no term pack that can be read ({reason}); {AGAIN}") from error
     if HEADER not in metadata:
         raise InputError(path, "holds tensors, but no header of a term pack; `sparse-adapt pack` makes one")

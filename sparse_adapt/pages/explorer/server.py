@@ -191,7 +191,7 @@ def listen(port: int) -> socket.socket:
         listening.listen()  # so that who has the address by the first moment is answered
     except (OSError, OverflowError) as error:
         listening.close()
-        reason = getattr(error, "strerror", None) or str(error)
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise ConfigError(f"--port {port}: can't be listened on ({reason}); choose another one") from error
     return listening
 

@@ -148,10 +148,8 @@ def _entries(
 
 def _from_here(file: TomlFile, entry: Entry, keys: tuple[str, ...]) -> Entry:
     """The same with paths relative to the file as paths from here."""
-    values = {key: getattr(entry, key) for key in keys}
-    return entry.model_copy(
-        update={key: file.beside(path) for key, path in values.items() if path is not None}
-    )
+    values = entry.model_dump(include={*keys}, exclude_none=True)
+    return entry.model_copy(update={key: file.beside(path) for key, path in values.items()})
 
 
 def _models_from_here(file: TomlFile, row: SuiteRanker) -> SuiteRanker:
@@ -172,7 +170,7 @@ def _check_place(
 
 
 def _check_row(file: TomlFile, name: str, row: SuiteRanker, rows: dict[str, SuiteRanker]) -> None:
-    kinds = [kind for kind in KINDS if getattr(row, kind)]
+    kinds = [kind for kind, value in row.model_dump(include={*KINDS}).items() if value]
     if len(kinds) != 1:
         file.fail(f"needs one of {', '.join(KINDS)} (found: {', '.join(kinds) or 'none'})", ("rows",), name)
     if row.scale != "none" and row.model is None:
