@@ -42,6 +42,12 @@ def test_documents_in_memory_are_the_same_as_in_a_file(given):
     assert list(Corpus.of(given).read()) == PAIR
 
 
+def test_a_data_frame_of_polars_gives_its_rows():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"id": ["a", "b"], "title": ["Tools", ""], "text": ["A saw.", "A plane."]})
+    assert list(Corpus.of(frame).read()) == PAIR
+
+
 def test_texts_are_counted_and_a_dictionary_has_ids():
     assert list(Corpus.of(["A saw.", ""]).read()) == [Document("1", "A saw."), Document("2", "")]
     assert list(Corpus.of({"a": "A saw.", 7: "A plane."}).read()) == [

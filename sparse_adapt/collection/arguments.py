@@ -172,10 +172,10 @@ def _numbered(source: object, what: str) -> Iterator[tuple[int, object]]:
 
 def items_of(source: object, what: str) -> Iterable[object]:
     """The items of a list, the pairs of a dictionary, the rows of a data frame as dictionaries. `what`: in messages."""
+    if hasattr(source, "to_dicts"):  # polars, whose to_dict gives columns
+        return list(source.to_dicts())
     if hasattr(source, "columns") and hasattr(source, "to_dict"):  # pandas
         return list(source.to_dict("records"))
-    if hasattr(source, "columns") and hasattr(source, "to_dicts"):  # polars
-        return list(source.to_dicts())
     if isinstance(source, Mapping):
         if "text" in source or "definition" in source:
             raise InputError(what, "one dictionary, where a list of them is needed; put it in brackets")
