@@ -100,6 +100,7 @@ def _rows_with(model: SparseEncoder, texts: Sequence[str]) -> dict[int, list[int
 def _token_usage(
     token_id: int, token: str, category: str, rows_of: dict[int, list[int]], columns: csr_matrix
 ) -> TokenUsage:
+    """How one token is used; columns: (texts, V) vectors of the texts, `rows_of` those that say each token."""
     weights = columns[:, [token_id]].toarray()[:, 0]
     holds = np.zeros(len(weights), dtype=bool)
     holds[rows_of[token_id]] = True
@@ -219,6 +220,7 @@ def estimate_index_bytes(lengths: NDArray[np.int64], documents: int) -> int:
 def _longest(
     lengths: NDArray[np.int64], documents: int, tokenizer: PreTrainedTokenizerFast, lists: int
 ) -> tuple[Posting, ...]:
+    """The longest posting lists; lengths: (V) documents in each."""
     order = [int(token_id) for token_id in np.argsort(-lengths, kind="stable")[:lists] if lengths[token_id]]
     names = names_of(tokenizer, order)
     return tuple(
@@ -329,7 +331,10 @@ def _cosines(before: csr_matrix, after: csr_matrix) -> NDArray[np.float64]:
 
 
 def _overlap(before: csr_matrix, after: csr_matrix, top: int) -> float:
-    """Of the heaviest tokens before, the share that is still among the heaviest; 1 where there were none."""
+    """Of the heaviest tokens before, the share that is still among the heaviest; 1 where there were none.
+
+    before, after: one text each, (1, V).
+    """
     first, second = _heaviest_tokens(before, top), _heaviest_tokens(after, top)
     return len(first & second) / len(first) if first else 1.0
 

@@ -1,6 +1,7 @@
 """Why a query finds what it finds: its expansions, and the tokens that each top document shares with it.
 
-Every score is a sum of contributions, query weight times document weight, over shared tokens.
+Every score is a sum of contributions, query weight times document weight, over shared tokens. A vector is of one text:
+(1, V), over the V tokens of the vocabulary.
 """
 
 from collections.abc import Iterator, Sequence

@@ -155,7 +155,7 @@ def _evidence(term: str, vocabulary: Vocabulary, corpus: CorpusSummary) -> TermF
 def _logits_and_weights(
     model: SparseEncoder, spelling: Spelling, sighting: Sighting, vector: csr_matrix
 ) -> tuple[tuple[TermLogits, ...], tuple[Weight, ...]]:
-    """Sections 2 and 3: the head's hidden states multiplied here, which must agree with `encode`."""
+    """Sections 2 and 3: the head's hidden states multiplied here, which must agree with `encode`: vector (1, V)."""
     logits = _read_logits(model, spelling, sighting.token_ids)
     names = _names(model, sighting.token_ids)
     sections, weights = [], []
@@ -218,6 +218,7 @@ def _weight(
 
 
 def _ranking(model: SparseEncoder, spelling: Spelling, vector: csr_matrix) -> TermRanking:
+    """Section 4: where the term stands among the tokens of a text's vector (1, V)."""
     ranks = _token_ranks(vector)
     new = {token.token_id for token in model.new_tokens}
     heaviest = list(ranks)[:HEAVIEST]
@@ -271,6 +272,7 @@ def _summarise_corpus(
 def _summarise_document(
     model: SparseEncoder, spelling: Spelling, sighting: Sighting, vector: csr_matrix
 ) -> DocumentSummary:
+    """The term in one document, whose vector is (1, V)."""
     logits = _read_logits(model, spelling, sighting.token_ids)
     ranks = _token_ranks(vector)
     return DocumentSummary(
@@ -301,13 +303,13 @@ def _read_logits(model: SparseEncoder, spelling: Spelling, token_ids: Sequence[i
 
 
 def _average(logits: NDArray[np.float32], sighting: Sighting, column: int) -> float | None:
-    """Mean logit of the term's token number `column` at the positions where that token stands."""
+    """Mean of the logits (L, T) of the term's token number `column`, where that token stands."""
     rows = [start + column for start in sighting.starts]
     return float(logits[rows, column].mean()) if rows else None
 
 
 def _token_ranks(vector: csr_matrix) -> dict[int, int]:
-    """Token id -> rank from 1, heaviest first; of equal weights the lower id comes first."""
+    """Token id -> rank from 1 in a vector (1, V), heaviest first; of equal weights the lower id comes first."""
     order = np.lexsort((vector.indices, -vector.data))
     return {int(vector.indices[index]): rank for rank, index in enumerate(order, start=1)}
 

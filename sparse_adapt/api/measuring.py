@@ -123,7 +123,7 @@ class Evaluation(CommandResult):
         return [_in_words(rows[0], self.measures[FIRST]), Beside([Pictures([picture]), table])]
 
     def _gaps(self, kind: str) -> "NDArray[np.float64]":
-        """The model's less the baseline's nDCG@10, of the queries of one kind or of all."""
+        """The model's less the baseline's nDCG@10, of the queries of one kind or of all: (queries,)."""
         import numpy as np
 
         chosen = [each for each in self.queries if not kind or each["kind"] == kind]
@@ -257,7 +257,7 @@ def measure_models(
 
 
 def _difference(kind: str, gaps: "NDArray[np.float64]") -> dict[str, str | float]:
-    """The mean of differences and between what it lies, for a picture."""
+    """The mean of differences (queries,) and between what it lies, for a picture."""
     from sparse_adapt.retrieve.significance import interval
 
     difference = interval(gaps)

@@ -317,6 +317,7 @@ def _exactly(
     blocks: "Iterable[tuple[Sequence[str], csr_matrix]]",
     top: int,
 ) -> Rankings:
+    """Exact search in blocks of documents, each their ids and vectors (documents, V)."""
     from sparse_adapt.retrieve.encode import encode
     from sparse_adapt.retrieve.search import best_of_blocks
 

@@ -120,7 +120,7 @@ def _inverted(stem: Path, columns: csc_matrix, before: int) -> Inverted:
 
 
 def _on_disk(path: Path, numbers: NDArray[np.integer]) -> Numbers:
-    """Numbers in a file of their own; a full disk is an OSError that says so, unlike with `numpy.save`."""
+    """Numbers (n,) in a file of their own; a full disk is an OSError that says so, unlike with `numpy.save`."""
     path.write_bytes(numbers.astype(np.int64).tobytes())
     return np.memmap(path, np.int64, "r") if len(numbers) else np.zeros(0, np.int64)
 
@@ -128,7 +128,10 @@ def _on_disk(path: Path, numbers: NDArray[np.integer]) -> Numbers:
 def _write_index(
     path: Path, names: Sequence[str], blocks: Sequence[Inverted], ids: Path, lengths: Numbers
 ) -> None:
-    """Header, a list for each token in the order of their names, a record for each document (id, sum of impacts)."""
+    """Header, a list for each token in the order of their names, a record for each document (id, sum of impacts).
+
+    lengths: (documents,) sums of impacts.
+    """
     from ciff_toolkit.ciff_pb2 import DocRecord, Header
     from ciff_toolkit.write import CiffWriter
 

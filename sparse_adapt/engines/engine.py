@@ -127,7 +127,7 @@ class ImpactEngine:
         return self.quantisation.impacts(documents).vectors / self.quantisation.scale
 
     def query_weights(self, queries: EncodedBatch) -> csr_matrix:
-        """The queries as they are put to the engine: quantised like the documents."""
+        """The queries as they are put to the engine (rows, V): quantised like the documents."""
         return self.document_weights(queries)
 
 

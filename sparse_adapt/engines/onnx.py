@@ -135,7 +135,7 @@ def _as_written(path: Path) -> Weigh:
 
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
 
-    def weigh(ids: Tensor, mask: Tensor) -> Tensor:
+    def weigh(ids: Tensor, mask: Tensor) -> Tensor:  # (B, L), (B, L) -> (B, V)
         feed = dict(zip(INPUTS, (ids.numpy(), mask.numpy()), strict=True))
         return torch.from_numpy(session.run([OUTPUT], feed)[0])
 

@@ -132,7 +132,7 @@ def _write_script(encoder: SparseEncoder, path: Path) -> float:
         script, token_scales = torch.jit.load(str(path)), torch.from_numpy(encoder.token_scales_of())
         token_scales[list(encoder.tokenizer.all_special_ids)] = 0.0
 
-        def weigh(ids: Tensor, mask: Tensor) -> Tensor:
+        def weigh(ids: Tensor, mask: Tensor) -> Tensor:  # (B, L), (B, L) -> (B, V)
             weights: Tensor = script(dict(zip(INPUTS, (ids, mask), strict=True)))[OUTPUT]
             return weights
 

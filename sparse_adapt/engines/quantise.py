@@ -75,7 +75,7 @@ def as_floats(block: EncodedBatch, largest: float = float(np.finfo(np.float32).m
 
 
 def _summed(vectors: csr_matrix) -> csr_matrix:
-    """The same rows with each token once: entries of one token in one row add up, as they do in scipy's arithmetic."""
+    """The same rows (rows, V) with each token once: entries of one token in one row add up, as scipy does it."""
     if vectors.has_canonical_format:
         return vectors
     vectors = vectors.copy()
@@ -99,6 +99,7 @@ def _checked(block: EncodedBatch) -> EncodedBatch:
 def _entries(
     block: EncodedBatch, values: NDArray[np.floating], largest: float, kind: type[np.generic]
 ) -> Entries:
+    """The entries of a block with other values, one for each of its non-zeros (nnz,), clipped and without zeros."""
     vectors = block.vectors
     impacts = np.minimum(values, largest).astype(kind)
     result = csr_matrix((impacts, vectors.indices.copy(), vectors.indptr.copy()), shape=vectors.shape)

@@ -1,7 +1,7 @@
 """Texts that keep the vectors that they had: documents of the corpus, and texts of general language.
 
 A corpus holds a domain's words alone, so what it teaches shifts, unseen, what any other word stands for.
-Dimensions: B texts, V vocabulary.
+Dimensions: B texts, V vocabulary. A distance is a scalar: ().
 """
 
 import copy

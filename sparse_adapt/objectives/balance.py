@@ -48,7 +48,7 @@ def balanced(encoder: Encoder, stage: Task[Any], apart: Collection[str] = ()) ->
 def gradients(
     terms: Mapping[str, Tensor], wanted: Mapping[str, float], parameters: list[torch.nn.Parameter]
 ) -> dict[str, float]:
-    """Length of each term's gradient with respect to all parameters."""
+    """Length of each term's gradient with respect to all parameters; a term is a scalar: ()."""
     lengths = {}
     for key in wanted:
         if not terms[key].requires_grad:

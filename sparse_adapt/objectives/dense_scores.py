@@ -4,7 +4,7 @@ The terms of the sparse encoder's stages that need no vocabulary, and the anchor
 texts. A cosine differs by tenths where scores differ by tens, so scores are cosines times a constant, as in a softmax
 at the usual temperature (Gao, Yao and Chen 2021, arXiv:2104.08821).
 
-Dimensions: Q queries, B documents, N candidates of a query, H hidden.
+Dimensions: Q queries, B documents, N candidates of a query, H hidden. A loss term is a scalar: ().
 """
 
 from collections.abc import Mapping, Sequence

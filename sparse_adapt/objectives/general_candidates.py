@@ -45,7 +45,7 @@ def with_general(
 def _found_first(
     encoder: SparseEncoder, queries: Sequence[str], passages: Sequence[str], most: int
 ) -> Iterator[NDArray[np.int64]]:
-    """Rows of each query's best passages, best first; only of those that share a token with it."""
+    """Rows (at most `most`,) of each query's best passages, best first; only of those that share a token with it."""
     read = vectors(encoder, encoder.tokenize(passages, "document"))
     query_vectors = vectors(encoder, encoder.tokenize(queries, "query"))
     if encoder.token_scales is not None:

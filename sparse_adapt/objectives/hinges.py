@@ -1,6 +1,6 @@
 """Terms that a text says, and terms that a query wants: which of them should be active, and how strongly.
 
-Dimensions: Q queries, B documents, D new tokens.
+Dimensions: Q queries, B documents, D new tokens. A loss term is a scalar: ().
 """
 
 from collections.abc import Sequence

@@ -35,7 +35,7 @@ def read_masked(
     vectors: Vectors,
     vocabulary: Sequence[int],
 ) -> tuple[Tensor, Tensor]:
-    """The vector of every text, and the mean cost of all masked words of these texts.
+    """The vector of every text, a row each (B, width), and the mean cost of all masked words of these texts: ().
 
     labels: the token that was masked at each place, or SHOWN; vocabulary: sorted ids that the softmax runs over,
     none where no word is masked, which costs 0.
@@ -45,8 +45,10 @@ def read_masked(
 
     pad_id = encoder.tokenizer.pad_token_id or 0
 
-    def read(rows: Sequence[int]) -> Tensor:
-        def of_group(padded: Tensor, mask: Tensor, group: list[int]) -> Tensor:
+    def read(rows: Sequence[int]) -> Tensor:  # (rows, width)
+        def of_group(
+            padded: Tensor, mask: Tensor, group: list[int]
+        ) -> Tensor:  # (B, L), (B, L) -> (B, width)
             of_group = encoder.hidden(padded, mask)
             words = pad([labels[rows[each]] for each in group], SHOWN)[0].to(encoder.device)
             states.append(of_group[words != SHOWN])

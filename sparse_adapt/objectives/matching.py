@@ -1,6 +1,7 @@
 """Queries and the documents of their candidates, read by a sparse encoder, matched, and what their tokens cost.
 
 Dimensions: Q queries, N candidates each, B documents of a step, D new tokens, V vocabulary.
+A loss term is a scalar: ().
 """
 
 from collections.abc import Mapping, Sequence

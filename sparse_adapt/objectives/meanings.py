@@ -43,7 +43,7 @@ class Sources:
         return Sources([*self.token_ids, *other.token_ids], np.concatenate([self.about, other.about]))
 
     def of_terms(self, terms: NDArray[np.int64]) -> "Sources":
-        """The same of some of the terms, by their places."""
+        """The same of some of the terms, by their places: (terms,)."""
         return Sources(self.token_ids, self.about[:, terms])
 
 
@@ -62,7 +62,7 @@ class DefinedTexts:
 
     @property
     def defined(self) -> NDArray[np.int64]:
-        """The places of the terms that are defined, among the new tokens."""
+        """The places of the terms that are defined, among the new tokens: (terms,)."""
         return np.flatnonzero(self.about[: self.sayings].any(axis=0))
 
 
@@ -121,7 +121,7 @@ def defined(of_each: Sequence[Sequence[str]], says: NDArray[np.bool_]) -> NDArra
 
 
 def _firsts(of_each: Sequence[Sequence[str]]) -> NDArray[np.int64]:
-    """The row of the first saying of each definition."""
+    """The row of the first saying of each definition: (definitions,)."""
     return np.cumsum([0, *(len(group) for group in of_each)])[:-1]
 
 
@@ -155,12 +155,12 @@ def new_logits(
     if not token_ids:
         return rows.new_zeros(0, texts.new)
 
-    def largest(ids: Tensor, mask: Tensor, _: list[int]) -> Tensor:
+    def largest(ids: Tensor, mask: Tensor, _: list[int]) -> Tensor:  # (B, L), (B, L) -> (B, D)
         with torch.set_grad_enabled(body_learns and torch.is_grad_enabled()):
             states = encoder.hidden(ids, mask)
         return splade_pool(states, rows, bias, mask)[0]
 
-    def logits(share: Sequence[Sequence[int]]) -> Tensor:
+    def logits(share: Sequence[Sequence[int]]) -> Tensor:  # (texts, D)
         pad_id = encoder.tokenizer.pad_token_id or 0
         with encoder.looked_up(share):
             return read_by_length(share, SHORT_TOKENS_A_PASS, pad_id, encoder.device, largest)

@@ -90,7 +90,7 @@ def hard_negatives(
 def _vectors(
     encoder: EitherEncoder, token_ids: Sequence[TokenIds], token_scales: TokenScales | None
 ) -> csr_matrix | NDArray[np.float32]:
-    """The vector of each text, a row each."""
+    """The vector of each text, a row each: (B, H)."""
     if isinstance(encoder, SparseEncoder):
         weights = sparse_vectors(encoder, token_ids)
         return weights if token_scales is None else scaled(weights, token_scales)

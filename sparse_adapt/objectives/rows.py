@@ -125,7 +125,7 @@ class States:
         self.states = states
 
     def places(self, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-        """Rows of the states of some texts, one text behind the other."""
+        """Rows (tokens of the texts,) of the states of some texts, one text behind the other."""
         lengths = self.lengths[rows]
         begins = np.cumsum(lengths) - lengths
         return np.asarray(np.arange(int(lengths.sum())) + np.repeat(self.starts[rows] - begins, lengths))
@@ -152,7 +152,7 @@ class FittingExamples:
     inactive_weight: float
 
     def draw(self, random: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Rows of some of the first, and of some synthetic ones."""
+        """Rows of some of the first (READ,), and of some synthetic ones (SYNTHETIC,)."""
         return random.integers(0, len(self.says), READ), random.integers(
             0, len(self.samples.token_ids), SYNTHETIC
         )

@@ -1,7 +1,7 @@
 """Queries whose candidates a teacher has scored, some of them at a time, and what is learnt from these scores.
 
 Three loss terms compare a student's scores with the teacher's: `kd`, `rank` and `contrast`. They need no vocabulary, so
-encoders of either kind learn by them. Dimensions: Q queries, N candidates each.
+encoders of either kind learn by them. Dimensions: Q queries, N candidates each; a loss term is a scalar, ().
 """
 
 from collections.abc import Mapping, Sequence
@@ -159,7 +159,7 @@ def contrast(read: Scores) -> Tensor:
 
 
 def relevant_to(entry: Candidates) -> NDArray[np.bool_]:
-    """Which candidates the teacher finds relevant: those in the upper half of its range for this query."""
+    """Which candidates (N,) the teacher finds relevant: those in the upper half of its range for this query."""
     scores = np.array(entry.teacher_scores)
     return np.asarray(scores > (scores.max() + scores.min()) / 2)
 

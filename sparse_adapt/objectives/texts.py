@@ -62,7 +62,7 @@ class Texts:
         return marks
 
     def comparable(self, rows: Sequence[int]) -> Tensor:
-        """Old dimensions in which a text should stay what it was: all but the pieces that a new token replaced."""
+        """Old dimensions (B, V) in which a text should stay what it was: all but the pieces of a new token."""
         marks = self.old_dimensions(len(rows))
         for place, row in enumerate(rows):
             for token in np.flatnonzero(self.says[row]):
@@ -95,7 +95,7 @@ def says(token_ids: Sequence[TokenIds], tokens: NDArray[np.int64]) -> NDArray[np
 
 
 def marks(array: NDArray[np.bool_], beside: Tensor) -> Tensor:
-    """A boolean array as a tensor on the device of another."""
+    """A boolean array as a tensor of the same shape, on the device of another."""
     return torch.from_numpy(np.ascontiguousarray(array)).to(beside.device)
 
 

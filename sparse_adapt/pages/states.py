@@ -89,6 +89,7 @@ def end_tokens_note(model: SparseEncoder) -> str:
 
 
 def _heaviest(model: SparseEncoder, weights: Floats, token_ids: NDArray[np.int64]) -> str:
+    """The heaviest of some tokens (n,), by weights (V,)."""
     order = token_ids[np.argsort(-weights[token_ids], kind="stable")][:NAMED]
     return " ".join(names_of(model.tokenizer, [int(each) for each in order if weights[each] > 0]))
 
@@ -96,6 +97,7 @@ def _heaviest(model: SparseEncoder, weights: Floats, token_ids: NDArray[np.int64
 def _warm(
     model: SparseEncoder, read: TextStates, weights: Floats, named: Sequence[str] | None = None
 ) -> Iterator[Warm]:
+    """Each token of a text with its weight (L,); special ones only where they weigh something."""
     largest, first = float(weights.max(initial=0.0)), int(weights.argmax())
     special = set(model.tokenizer.all_special_ids)
     for place, name in enumerate(names_of(model.tokenizer, read.token_ids)):
@@ -109,6 +111,7 @@ def _warm(
 
 
 def _describe(model: SparseEncoder, read: TextStates, weights: Floats, token_id: int) -> str:
+    """Which position activates a token most, by weights (L,), in a sentence."""
     token = names_of(model.tokenizer, [token_id])[0]
     if not weights.any():
         return f"No position activates {token}."

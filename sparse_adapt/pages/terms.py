@@ -124,6 +124,7 @@ def _column(vectors: object, token_id: int) -> NDArray[np.float32]:
 
 
 def _heaviest(texts: Sequence[str], weights: NDArray[np.float32]) -> list[ActivatingText]:
+    """The texts with the largest weights (texts,), where they have any."""
     order = np.argsort(-weights, kind="stable")[:FALSE_ACTIVATIONS]
     return [ActivatingText(texts[row], float(weights[row])) for row in order if weights[row] > 0]
 

@@ -88,7 +88,7 @@ class EncodedTexts:
 
     @classmethod
     def encoded(cls, model: SparseEncoder, vectors: csr_matrix) -> "EncodedTexts":
-        """Texts whose vectors are there: logits of 0 and less are told as 0, which is enough to lower terms."""
+        """Texts whose vectors (N, V) are there: logits of 0 and less are told as 0, which is enough to lower terms."""
         ids = _ids(model)
         weights = vectors[:, ids].toarray() / np.maximum(
             model.token_scales_of(ids), np.finfo(np.float32).tiny
@@ -96,7 +96,7 @@ class EncodedTexts:
         return cls(model, vectors, model.form.largest_logits(torch.from_numpy(weights)).numpy())
 
     def lowered(self, amounts: Amounts) -> csr_matrix:
-        """Their vectors with every term lowered by its amount."""
+        """Their vectors (N, V) with every term lowered by its amount."""
         moved = np.flatnonzero(amounts)
         if not len(moved):
             return self.vectors
@@ -159,7 +159,7 @@ class EncodedQueries:
         return evaluate_vectors(self.texts.vectors, self.documents, self.collection, DEPTH)
 
     def before_after(self, amounts: Amounts, documents: csr_matrix) -> list[BeforeAfter]:
-        """The measure before and after, of all queries and of each kind where there are several."""
+        """The measure before and after, of all queries and of each kind where there are several. documents: (N, V)."""
         after = self._after(amounts, documents)
         kinds = self.before.kinds if len(self.before.kinds) > 1 else ()
         chosen = [(self.name, np.ones(len(after), np.bool_))]
@@ -172,7 +172,7 @@ class EncodedQueries:
         ]
 
     def _after(self, amounts: Amounts, documents: csr_matrix) -> NDArray[np.float64]:
-        """The measure of each query with terms moved: another one only where the query activates a moved term."""
+        """The measure of each query (queries,) with terms moved: another one only where it activates a moved term."""
         values = self.before.values[self.measure].copy()
         vectors, moved = self.texts.lowered(amounts), _ids(self.texts.model)[np.flatnonzero(amounts)]
         rows = np.flatnonzero((self.texts.vectors[:, moved] + vectors[:, moved]).getnnz(axis=1))
@@ -225,7 +225,7 @@ class Scales:
         return cls(raw_logits(model, background_queries(), "query"), None, texts, mentions, sets)
 
     def before_after(self, amounts: Amounts) -> list[BeforeAfter]:
-        """Every figure without the amounts and with them."""
+        """Every figure without the amounts (T,) and with them."""
         shares = [
             ("background queries that activate a term", self.background),
             ("your queries that activate a term", self.own),
@@ -251,12 +251,12 @@ class Scales:
 
 
 def _active(logits: Logits, amounts: Amounts) -> float:
-    """The share of texts that activate a term."""
+    """The share of texts, with logits (N, T), that activate a term."""
     return float((logits > amounts).any(axis=1).mean()) if len(logits) else 0.0
 
 
 def _share(name: str, before: Logits, after: Logits, where: NDArray[np.bool_]) -> BeforeAfter:
-    """The share of marked pairs of a document and a term in which the term is active."""
+    """The share of marked pairs (N, T) of a document and a term in which the term is active."""
     pairs = max(1, int(where.sum()))
     shares = [float(((logits > 0) & where).sum()) / pairs for logits in (before, after)]
     return BeforeAfter(name, shares[0], shares[1], share=True)

@@ -2,6 +2,8 @@
 
 A term activates a text whose largest logit for it is above 0. Lowering its bias by an amount takes it from the texts
 where that logit is smaller, those that mean it among them: fewer false activations cost semantic queries.
+
+Dimensions: T new terms; amounts are (T,), in the order of the new tokens.
 """
 
 from collections.abc import Mapping, Sequence

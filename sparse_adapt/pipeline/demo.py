@@ -2,7 +2,7 @@
 
 Such a corpus has terms, queries of the kinds control, explicit (they say a term) and semantic (they mean one
 unsaid), and judgements of a train and a test split. The hard queries are the semantic ones of the train split.
-Dimensions: V vocabulary.
+Dimensions: V vocabulary. Vectors of documents are (documents, V), those of the queries of a split (queries, V).
 """
 
 import re

@@ -156,6 +156,7 @@ def compare_groups(vectors: csr_matrix, members: Sequence[GroupedText]) -> Group
 
 
 def _difference(sums: csr_matrix, sizes: NDArray[np.int64]) -> Matrix:
+    """Mean absolute difference of the groups' means (G, G), from their sums (G, V) and sizes (G)."""
     used = np.unique(sums.indices)
     means = sums[:, used].toarray() / sizes[:, None]
     if not len(used):
@@ -177,7 +178,7 @@ def _similarity(
 
 
 def _nearest(units: csr_matrix, members: Sequence[GroupedText]) -> Iterator[Nearest]:
-    """For each text the nearest other one; of several as near the first in the file."""
+    """For each text the nearest other one, by vectors of length 1 (T, V); of several as near the first in the file."""
     for start in range(0, len(members), ROWS_AT_ONCE):
         cosines = np.round((units[start : start + ROWS_AT_ONCE] @ units.T).toarray(), 12)
         for row, values in enumerate(cosines, start=start):
@@ -190,6 +191,7 @@ def _nearest(units: csr_matrix, members: Sequence[GroupedText]) -> Iterator[Near
 def _found(
     units: csr_matrix, of: NDArray[np.int64], sizes: NDArray[np.int64], seen: Sequence[bool | None]
 ) -> dict[str, GroupAccuracy]:
+    """How often a text's nearest are of its group; units: (T, V) of length 1, of: (T) its group, sizes: (G)."""
     best = np.full(
         len(of), len(of)
     )  # the rank of the nearest text of the same group, 0 for the nearest of all

@@ -94,7 +94,7 @@ def cosines(
 def cases(pairs: Sequence[Likeness], by_name: Mapping[str, Values]) -> list[dict[str, object]]:
     """Each text that several pairs begin with, as a query, and its candidates: number, what each model found.
 
-    by_name: by model, cosines of pairs. Queries in order; candidates of a query by their number, highest first.
+    by_name: by model, cosines (pairs,). Queries in order; candidates of a query by their number, highest first.
     """
     candidates: dict[str, list[int]] = {}
     for row, pair in enumerate(pairs):
@@ -116,7 +116,10 @@ def spearman(values: Values, wanted: Values) -> float:
 
 
 def correlation(values: Values, wanted: Values, minus: Values | None = None, *, seed: int = 0) -> Correlation:
-    """The correlation; with what a baseline found, `minus`, how far it is above the baseline's. Pairs are resampled."""
+    """The correlation; with what a baseline found, `minus`, how far it is above the baseline's.
+
+    values, wanted, minus: (pairs,), which are resampled.
+    """
 
     def worked_out(rows: NDArray[np.int64]) -> float:
         other = 0.0 if minus is None else spearman(minus[rows], wanted[rows])

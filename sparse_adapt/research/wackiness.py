@@ -65,7 +65,7 @@ def wackiness_of(use: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def area_under(wacky: NDArray[np.float64]) -> float:
-    """W-AUC: the area under the sorted wackiness, averaged in chunks, over a width of 1."""
+    """W-AUC: the area under the sorted wackiness (tokens,), averaged in chunks, over a width of 1."""
     if not len(wacky):
         return 0.0
     chunks = [each.mean() for each in np.array_split(np.sort(wacky)[::-1], CHUNKS) if len(each)]

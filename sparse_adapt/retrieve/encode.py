@@ -68,7 +68,7 @@ def encode(
         return model.weighed(_without_blank(vectors, token_ids, model.tokenize([""], side)[0]))
     precision = precision or exact_precision(model.device)
 
-    def read(texts: Sequence[str], progress: Progress) -> csr_matrix:
+    def read(texts: Sequence[str], progress: Progress) -> csr_matrix:  # (texts, V)
         token_ids = model.tokenize(texts, side)
         parts = encode_token_ids(
             model, token_ids, tokens_a_batch=tokens_a_batch, precision=precision, progress=progress
@@ -153,7 +153,7 @@ def _as_texts(progress: Progress, texts: int, windows: int) -> Progress:
 
 
 def _stack(parts: Sequence[BatchWeights], rows: int, columns: int) -> csr_matrix:
-    """One matrix out of all batches, rows back in the order of the texts."""
+    """One matrix (texts, V) out of all batches, rows back in the order of the texts."""
     if not parts:
         return csr_matrix((rows, columns), dtype=np.float32)
     order = np.concatenate([part.texts for part in parts])

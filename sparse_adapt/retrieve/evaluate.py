@@ -95,7 +95,7 @@ class ModelResult:
         return {name: float(values.mean()) for name, values in self.select(kind).items()}
 
     def select(self, kind: str | None = None) -> dict[str, Values]:
-        """The values of one kind's queries; documents have no kind, so their size is left out then."""
+        """The values (queries,) of one kind's queries; documents have no kind, so their size is left out then."""
         if kind is None:
             return self.values
         return self.among(np.array([query.kind == kind for query in self.queries])).values
@@ -257,7 +257,7 @@ def evaluate_dense(
 
 
 def _measured(run: Run, sizes: Sequence[Values], collection: Collection) -> ModelResult:
-    """Measures of a run over a collection; sizes: non-zero weights of each document, then of each query."""
+    """Measures of a run over a collection; sizes: non-zero weights of each document (documents,), then (queries,)."""
     query_ids = [query.query_id for query in collection.queries]
     measured = evaluate_run(run, {query_id: collection.judgements[query_id] for query_id in query_ids})
     return ModelResult(collection.queries, {**measured.values, **dict(zip(SIZES, sizes, strict=True))}, run)

@@ -1,6 +1,6 @@
 """Exact search over sparse vectors in memory: what every engine is compared with.
 
-Dimensions: N documents, V vocabulary.
+Dimensions: N documents, V vocabulary, Q queries, E entries of tokens in blocks.
 Documents that resemble each other stand side by side in blocks. For each token and block the index holds the
 largest weight, so a query first adds up what the best document of each block could reach, then scores blocks
 in falling order until none is left that could hold a better document than the k it has (after Mallia, Suel
@@ -31,7 +31,10 @@ POSTINGS_A_QUERY = 1 << 20  # a guess, to decide on threads
 def search(
     queries: csr_matrix, query_ids: Sequence[str], documents: csr_matrix, document_ids: Sequence[str], k: int
 ) -> Run:
-    """The k best documents of each query with their scores, best first; none with a score of zero."""
+    """The k best documents of each query with their scores, best first; none with a score of zero.
+
+    queries: (Q, V); documents: (N, V).
+    """
     best = top_k(queries, documents, k)
     return {
         query_id: {document_ids[row]: float(score) for row, score in zip(*each, strict=True)}
@@ -40,7 +43,7 @@ def search(
 
 
 def top_k(queries: csr_matrix, documents: csr_matrix, k: int) -> list[TopDocuments]:
-    """For each query the rows and scores of its k best documents, as `Searcher` finds them."""
+    """For each query (Q, V) the rows and scores of its k best documents (N, V), as `Searcher` finds them."""
     return Searcher(documents).top_k(queries, k)
 
 
@@ -91,7 +94,7 @@ class Postings(NamedTuple):
 
 
 class Searcher:
-    """Documents prepared once for many queries."""
+    """Documents (N, V) prepared once for many queries."""
 
     def __init__(self, documents: csr_matrix) -> None:
         if not documents.has_canonical_format:
@@ -107,7 +110,7 @@ class Searcher:
         self.postings = Postings(order, columns.indices, columns.data, starts, *entries)
 
     def top_k(self, queries: csr_matrix, k: int) -> list[TopDocuments]:
-        """The rows and scores of the k best documents of each query, best first.
+        """The rows and scores of the k best documents of each query (Q, V), best first.
 
         Scores are sums of products in float64, rounded to float32; equal ones stand in the order of the
         documents, and only those above zero are found.
@@ -127,7 +130,7 @@ class Searcher:
 
 
 def _likeness_order(documents: csr_matrix) -> NDArray[np.int64]:
-    """Documents by their most telling token, then by the next ones: alike ones become neighbours."""
+    """Documents (N, V) by their most telling token, then by the next ones, so that alike ones are neighbours: (N,)."""
     present = np.bincount(documents.indices, minlength=documents.shape[1])
     rarity = np.log((documents.shape[0] + 1) / (present + 1))
     tokens = _telling_tokens(documents.indptr, documents.indices, documents.data * rarity[documents.indices])
@@ -136,7 +139,7 @@ def _likeness_order(documents: csr_matrix) -> NDArray[np.int64]:
 
 @compiled
 def _telling_tokens(starts: Integers, tokens: Integers, weights: Weights) -> NDArray[np.int32]:
-    """The three heaviest tokens of each row, heaviest first; -1 where there are fewer."""
+    """The three heaviest tokens of each row, heaviest first (N, 3); -1 where there are fewer. CSR: starts (N + 1)."""
     heaviest = np.full((len(starts) - 1, 3), -1, np.int32)
     for row in range(len(starts) - 1):
         best = np.zeros(3, np.float64)
@@ -151,7 +154,7 @@ def _telling_tokens(starts: Integers, tokens: Integers, weights: Weights) -> NDA
 
 @compiled
 def _count_entries(starts: Integers, places: Integers) -> NDArray[np.int64]:
-    """In how many blocks each token occurs."""
+    """In how many blocks each token occurs (V,). CSC: starts (V + 1), places of the postings."""
     counts = np.zeros(len(starts) - 1, np.int64)
     for token in range(len(counts)):
         last = -1
@@ -166,7 +169,10 @@ def _count_entries(starts: Integers, places: Integers) -> NDArray[np.int64]:
 def _fill_entries(
     starts: Integers, places: Integers, weights: Weights, entry_starts: Integers
 ) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.int64]]:
-    """Block, largest weight and first posting of every entry; the postings end with their number."""
+    """Block (E,), largest weight (E,) and first posting (E + 1) of every entry; the postings end with their number.
+
+    CSC: starts (V + 1), places and weights of the postings; entry_starts: (V + 1), the last of them E.
+    """
     blocks = np.empty(entry_starts[-1], np.int32)
     largest = np.empty(entry_starts[-1], np.float32)
     postings = np.empty(entry_starts[-1] + 1, np.int64)
@@ -197,7 +203,10 @@ def _search(
     last: int,
     bounded: bool,
 ) -> None:
-    """Write the best documents of the queries from `first` to `last`."""
+    """Write the best documents of the queries from `first` to `last`.
+
+    CSR: starts (Q + 1), tokens and weights of the queries; best, scores: (Q, k) to be written, counts: (Q,).
+    """
     bounds = np.zeros((len(index.order) + BLOCK - 1) // BLOCK)
     sums = np.zeros(BLOCK)
     for query in range(first, last):
@@ -232,7 +241,7 @@ def _add_bounds(
 
 @compiled
 def _falling(bounds: Weights) -> NDArray[np.int64]:
-    """Blocks with a bound above zero, from high to low in `BUCKETS` steps."""
+    """Blocks with a bound (blocks,) above zero, from high to low in `BUCKETS` steps."""
     highest = bounds.max() if len(bounds) else 0.0
     if highest == 0.0 or highest == np.inf:
         return np.arange(len(bounds) if highest else 0)
@@ -253,7 +262,7 @@ def _falling(bounds: Weights) -> NDArray[np.int64]:
 
 @compiled
 def _score_block(index: Postings, terms: Integers, token_scales: Weights, block: int, sums: Weights) -> None:
-    """Scores of a block's documents, float64."""
+    """Write the scores of a block's documents (BLOCK,), float64; terms, token_scales: a query's (n,)."""
     sums[:] = 0.0
     for term, factor in zip(terms, token_scales):  # noqa: B905
         low, high = index.entry_starts[term], index.entry_starts[term + 1]
@@ -275,7 +284,7 @@ def _worse(score: Number, document: int, other_score: Number, other_document: in
 
 @compiled
 def _keep(documents: Integers, scores: Weights, count: int, document: int, score: Number) -> int:
-    """Add a document to a heap, worst first, or instead of that one where it is full; the new count."""
+    """Add a document to a heap (k,), worst first, or instead of that one where it is full; the new count."""
     if count < len(documents):
         child = count
         while child > 0:
@@ -293,7 +302,7 @@ def _keep(documents: Integers, scores: Weights, count: int, document: int, score
 
 @compiled
 def _sink(documents: Integers, scores: Weights, count: int, document: int, score: Number) -> None:
-    """Replace the first of a heap."""
+    """Replace the first of a heap (k,)."""
     parent = 0
     while 2 * parent + 1 < count:
         child = 2 * parent + 1
@@ -309,7 +318,7 @@ def _sink(documents: Integers, scores: Weights, count: int, document: int, score
 
 @compiled
 def _sort_kept(documents: Integers, scores: Weights, count: int) -> None:
-    """Turn the heap into a list, best first: the worst goes to the end, again and again."""
+    """Turn the heap (k,) into a list, best first: the worst goes to the end, again and again."""
     for last in range(count - 1, 0, -1):
         document, score = documents[last], scores[last]
         worst_document, worst_score = documents[0], scores[0]

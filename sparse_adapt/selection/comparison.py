@@ -201,7 +201,7 @@ def of_meaning(
 
 
 def _by_term(texts: Sequence[Reworded], model: Values, base: Values) -> Evidence:
-    """The texts of one term stand or fall together, so each term counts as one."""
+    """The texts of one term stand or fall together, so each term counts as one. model, base: (B,)."""
     terms = np.array([each.term for each in texts])
     means = [
         np.array([values[terms == term].mean() for term in dict.fromkeys(terms)]) for values in (model, base)

@@ -88,6 +88,7 @@ def general_rows(
 
 
 def _parts(queries: Sequence[Query]) -> Iterator[tuple[str, str, NDArray[np.bool_]]]:
+    """By what, the name of a group of questions, and which (Q,) are of it."""
     yield ALL, ALL, np.ones(len(queries), np.bool_)
     for by, names in (
         (KIND, [each.kind for each in queries]),
@@ -100,7 +101,7 @@ def _parts(queries: Sequence[Query]) -> Iterator[tuple[str, str, NDArray[np.bool
 def _figures(
     measure: str, chosen: NDArray[np.bool_], ours: Mapping[str, Values], theirs: Mapping[str, Values] | None
 ) -> tuple[float, float | None, float, float]:
-    """The model's mean, the baseline's, and the interval of what tells."""
+    """The model's mean over the chosen questions (Q,), the baseline's, and the interval of what tells."""
     model = ours[measure][chosen]
     base = None if theirs is None else theirs[measure][chosen]
     mean = interval(model if base is None else model - base)

@@ -294,7 +294,7 @@ def _is_worse(result: ModelResult, best: ModelResult) -> bool:
 
 
 def token_scales_from(encoder: SparseEncoder, documents: Sequence[Document]) -> TokenScales:
-    """The token scales of a model for a corpus, from evenly spaced documents of it: idf^(1/4)."""
+    """The token scales of a model for a corpus, from evenly spaced documents of it: idf^(1/4), (V)."""
     rows = rows_for_idf(len(documents))
     encoder.token_scales = None
     return fourth_root(encode(encoder, [documents[row].full_text for row in rows], "document"))

@@ -9,7 +9,7 @@
 
 Queries made up of documents share their words, so they promise more than users see; these measures stand beside them.
 
-Dimensions: V vocabulary.
+Dimensions: V vocabulary. Values of a measure are (queries,).
 """
 
 import re
@@ -82,9 +82,7 @@ def activates(queries: csr_matrix, terms: Sequence[Sequence[int]]) -> NDArray[np
 def background_false_activations(
     model: SparseEncoder, count: int, terms: Sequence[Sequence[int]]
 ) -> NDArray[np.bool_]:
-    """Which background texts like queries activate a term, of so many texts half of which are like queries: (count /
-    2,).
-    """
+    """Which background texts like queries activate a term, half of so many texts: (count / 2,)."""
     return activates(encode(model, synthetic(count, BACKGROUND_SEED)[LIKE_QUERIES], "query"), terms)
 
 
@@ -213,7 +211,7 @@ def known_items(
     kinds: Sequence[str] = KINDS,
     draws: int = 1,
 ) -> Collection:
-    """Queries of each kind for each of these rows of the documents, which alone is relevant to them.
+    """Queries of each kind for each of these rows (rows,) of the documents, which alone is relevant to them.
 
     `draws`: how often words are drawn from a document.
     """

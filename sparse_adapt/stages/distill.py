@@ -224,7 +224,7 @@ class SixTerms:
         return drawn.beside(others, general, samples)
 
     def terms(self, encoder: "SparseEncoder", batch: "CandidateBatch") -> "dict[str, Tensor]":
-        """Each term of what the encoder makes of a batch, unweighted."""
+        """Each term of what the encoder makes of a batch, unweighted: a scalar, ()."""
         read = self.read(encoder, batch)
         return {key: function(read) for key, function in self.functions.items()}
 
@@ -276,6 +276,7 @@ class SixTerms:
         """What texts are made up of, in the order of the dictionary stage, so that these are the same texts.
 
         Beside it which of them are documents that a search is to find: the first `own`, which are the corpus's.
+        wanted: (Q, D) terms that a query's documents say.
         """
         from sparse_adapt.objectives.meanings import Sources, defined, sayings
         from sparse_adapt.objectives.texts import Texts

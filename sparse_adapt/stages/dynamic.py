@@ -196,7 +196,7 @@ class HardestWords:
         return SentenceBatch(ids, labels)
 
     def terms(self, encoder: "Encoder", batch: SentenceBatch) -> "dict[str, Tensor]":
-        """`mlm`, and `sparsity` where the encoder has it, unweighted."""
+        """`mlm`, and `sparsity` where the encoder has it, unweighted: a scalar each, ()."""
         from sparse_adapt.objectives.masked import SHOWN, read_masked
         from sparse_adapt.training import losses
 
@@ -216,7 +216,7 @@ class HardestWords:
         return 1 + round((most - 1) * left) if self.settings.easing else most
 
     def _chosen(self, sentence: "Sentence", importances: "np.ndarray", random: "Generator") -> list[int]:
-        """Which candidates of each sentence are masked: the hardest, or, without importances, any."""
+        """Which candidates of each sentence are masked: the hardest by importances (K,), or, without them, any."""
         import numpy as np
 
         chosen: list[int] = []

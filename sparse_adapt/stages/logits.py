@@ -90,7 +90,7 @@ class TokenLogits:
         return self.teacher.tokenize(texts)
 
     def terms(self, encoder: "SparseEncoder", batch: Sequence[Sequence[int]]) -> "dict[str, Tensor]":
-        """`logits`: squared distance of all logits, as a share of the variance that the other model's have."""
+        """`logits`: squared distance of all logits, as a share of the variance that the other model's have: ()."""
         states, wanted = self._states(encoder, batch)
         products = self.products or self._products(encoder)
         distance = ((states @ products.own) * states).sum() - 2.0 * ((states @ products.both) * wanted).sum()
@@ -147,6 +147,7 @@ def _rows(encoder: "SparseEncoder") -> "Tensor":
 
 
 def _with_one(states: "Tensor") -> "Tensor":
+    """States (N, H) with a 1 behind each, which stands for the bias: (N, H + 1)."""
     import torch
 
     return torch.cat([states, states.new_ones(len(states), 1)], dim=1)

@@ -219,7 +219,7 @@ class Pairing:
         return PairBatch([ids for ids, _ in masked], [labels for _, labels in masked], own, relevant, others)
 
     def terms(self, encoder: "Encoder", batch: PairBatch) -> "dict[str, Tensor]":
-        """`infonce`, and `mlm` and `sparsity` where the stage and the encoder have them, unweighted."""
+        """`infonce`, and `mlm` and `sparsity` where stage and encoder have them, unweighted: a scalar each, ()."""
         import torch
 
         from sparse_adapt.objectives.masked import read_masked
@@ -308,6 +308,7 @@ class Pairing:
         return [self.documents[row] for row in rows_for_idf(len(self.documents))]
 
     def _projected(self, vectors: "Tensor") -> "Tensor":
+        """Vectors (B, H) as they are compared: through the projection where there is one."""
         projected: Tensor = vectors if self.projection is None else self.projection(vectors)
         return projected
 

@@ -156,7 +156,7 @@ class _Preserving(ABC, Generic[Either]):
 
     @abstractmethod
     def terms(self, encoder: Either, batch: PreserveBatch) -> "dict[str, Tensor]":
-        """How far the encoder's vectors are from what they should be, unweighted."""
+        """How far the encoder's vectors are from what they should be, unweighted: a scalar a term, ()."""
 
     def _around(self, text: str, token: int, longest: int, random: "Generator") -> str:
         """So many words of a text, a place where it says a term among them."""
@@ -183,7 +183,7 @@ class DensePreserve(_Preserving["SentenceEncoder"]):
     learnt = ("old",)
 
     def terms(self, encoder: "SentenceEncoder", batch: PreserveBatch) -> "dict[str, Tensor]":
-        """`old`: squared distance to the vector before, both of length 1: 2 less two cosines."""
+        """`old`: squared distance to the vector before, both of length 1: 2 less two cosines. A mean, ()."""
         import torch
 
         from sparse_adapt.objectives.masked import unmasked
@@ -220,7 +220,7 @@ class SparsePreserve(_Preserving["SparseEncoder"]):
         """`old` and `new`: squared distance of the old and of the added dimensions to what they should be.
 
         Both relative to the squared length of the vector before. `extra`: the weights of tokens that should have
-        none, relative to all weights before; a square hardly sees them, and they make vectors longer.
+        none, relative to all weights before; a square hardly sees them, and they make vectors longer. Means, ().
         """
         import torch
 
@@ -281,14 +281,14 @@ def _by_table(model: "Encoder") -> bool:
 
 
 def _from_row(first: int, gradient: "Tensor") -> "Tensor":
-    """A gradient that leaves the rows before `first` alone; Adam doesn't move what never had one."""
+    """A gradient (V, H) that leaves the rows before `first` alone; Adam doesn't move what never had one."""
     copy = gradient.clone()
     copy[:first] = 0.0
     return copy
 
 
 def _saying(token_ids: "Sequence[TokenIds]", tokens: Mapping[int, object]) -> "dict[int, np.ndarray]":
-    """Rows of the texts that say each token, for those that any says."""
+    """Rows (texts,) of the texts that say each token, for those that any says."""
     import numpy as np
 
     rows: dict[int, list[int]] = {}

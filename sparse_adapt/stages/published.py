@@ -3,6 +3,7 @@
 Kept to be compared with: `distill` has these terms on raw logits, on calibrated scores and beside an anchor.
 A text of a step that is a candidate of two queries counts twice, as where every query brings its own candidates.
 Dimensions: Q queries, N candidates each, C candidates of a step, D domain tokens, V vocabulary.
+A loss term is a scalar: ().
 """
 
 from collections.abc import Mapping, Sequence

@@ -8,6 +8,7 @@ embedding: tokens that no synthetic query says learn by it, too. The other is th
 After Nardini, Nguyen, Rulli, Venturini and Yates 2025 (Li-LSR, arXiv:2505.01452), who learn a map alone, and documents
 with it; here the documents may learn afterwards, in the stage `rank`.
 Dimensions: Q queries, N candidates each, T tokens of a query, V vocabulary, H width of the embeddings.
+A loss term is a scalar: ().
 """
 
 from collections.abc import Mapping, Sequence

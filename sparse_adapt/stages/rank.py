@@ -135,7 +135,7 @@ class RankTask:
         return drawn.beside(others)
 
     def terms(self, encoder: "SparseEncoder", batch: "CandidateBatch") -> "dict[str, Tensor]":
-        """Each term of what the encoder makes of a batch, unweighted."""
+        """Each term of what the encoder makes of a batch, unweighted: a scalar, ()."""
         from sparse_adapt.objectives.anchor import BackgroundReading
 
         read = BackgroundReading(self, encoder, batch, *self.matched.read(encoder, batch))

@@ -153,7 +153,7 @@ class Contradictions:
         return TripletBatch(ids, left_out, int(random.integers(2**31)))
 
     def terms(self, encoder: "Encoder", batch: TripletBatch) -> "dict[str, Tensor]":
-        """`contradict`, and `sparsity` where the encoder is sparse, unweighted."""
+        """`contradict`, and `sparsity` where the encoder is sparse, unweighted: a scalar each, ()."""
         from sparse_adapt.training import losses
         from sparse_adapt.training.sharing import shared_out
 
@@ -194,10 +194,12 @@ def dropping_out(encoder: "Encoder", seed: int) -> Iterator[None]:
 
 
 def _vectors(encoder: "Encoder", batch: TripletBatch, rows: Sequence[int]) -> "Tensor":
-    """The vectors of some texts of a batch, a row each in their order."""
+    """The vectors of some texts of a batch, a row each in their order: (rows, width)."""
     from sparse_adapt.model.tokens import PADDED_TOKENS_A_PASS, read_by_length
 
-    def read(ids: "Tensor", mask: "Tensor", _: list[int]) -> "Tensor":
+    def read(
+        ids: "Tensor", mask: "Tensor", _: list[int]
+    ) -> "Tensor":  # (texts, positions) twice -> (texts, width)
         return encoder.vectors(encoder.hidden(ids, mask), mask, ids)
 
     pad_id = encoder.tokenizer.pad_token_id or 0

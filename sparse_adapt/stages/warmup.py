@@ -217,7 +217,7 @@ class TermTask:
         return TermBatch(rows, [ids for ids, _ in masked], [labels for _, labels in masked], samples, general)
 
     def terms(self, encoder: "SparseEncoder", batch: TermBatch) -> "dict[str, Tensor]":
-        """`mlm`, `anchor`, `domain` and `recall`, unweighted."""
+        """`mlm`, `anchor`, `domain` and `recall`, unweighted: a scalar each, ()."""
         import numpy as np
         import torch
 
@@ -314,7 +314,7 @@ class TermTask:
         return masked, labels
 
     def _masked_words(self, encoder: "SparseEncoder", batch: TermBatch) -> "Tensor":
-        """Cross entropy of the masked words; logits only where something was masked, only over the vocabulary kept."""
+        """Cross entropy of the masked words, (); logits only where one was masked, only over the vocabulary kept."""
         from sparse_adapt.model.tokens import pad
         from sparse_adapt.training import losses
         from sparse_adapt.training.sharing import own_share, summed_over_processes
@@ -347,7 +347,7 @@ def shared_features(meanings: "SyntheticTexts", settings: Warmup) -> "SharedFeat
 
 
 def domain_vocabulary(texts: "Texts", softmax: str) -> "Tensor":
-    """Sorted ids that the masked word is chosen among: those the texts hold and the new ones, or all."""
+    """Sorted ids (n,) that the masked word is chosen among: those the texts hold and the new ones, or all (V,)."""
     import torch
 
     if softmax == "full":

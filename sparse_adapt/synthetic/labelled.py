@@ -143,7 +143,7 @@ class LabelledMeanings:
         )
 
     def _made(self, count: int, random: Generator) -> tuple[list[list[int]], NDArray[np.bool_]]:
-        """So many texts that are made from sources, with special tokens at their ends; which of them the model worded.
+        """So many texts made from sources, with special tokens at their ends; which of them (count,) the model worded.
 
         The others are the same for every model of these sources: what is drawn for one kind moves no other.
         """
@@ -214,12 +214,12 @@ class LabelledMeanings:
         return self._with_glue(np.concatenate([words, others]), random)
 
     def _any(self, count: int, random: Generator) -> NDArray[np.int64]:
-        """So many words of any kind, common ones more often."""
+        """So many words of any kind, common ones more often: (count,)."""
         places = len(self.words) * random.random(count) ** (1.0 / (1.0 - RARER))
         return self.words[places.astype(np.int64)]
 
     def _with_glue(self, words: NDArray[np.int64], random: Generator) -> list[int]:
-        """Words among common ones, in any order."""
+        """Words (n,) among common ones, in any order."""
         glue = random.choice(self.glue, int(random.integers(0, MOST_GLUE + 1)))
         return [int(word) for word in random.permutation(np.concatenate([words, glue]))]
 
@@ -244,7 +244,7 @@ def _texts(reference: SparseEncoder, token_ids: Sequence[TokenIds]) -> list[str]
 
 
 def _chosen(about: NDArray[np.bool_], random: Generator) -> NDArray[np.int64]:
-    """Sources to make texts from: some about each term, some about none, in their order."""
+    """Rows (chosen,) of sources to make texts from: some about each term (S, D), some about none, in order."""
     chosen = np.zeros(len(about), dtype=bool)
     for column in about.T:
         own = np.flatnonzero(column)
@@ -255,7 +255,7 @@ def _chosen(about: NDArray[np.bool_], random: Generator) -> NDArray[np.int64]:
 
 
 def _teaching(similarity_margin: SimilarityMargin, is_new: bool) -> NDArray[np.int64]:
-    """Rows of the texts that mean a term: those nearer to its sources than to any other, or the nearest few."""
+    """Rows of the texts that mean a term, by its margin (B,): those nearer to its sources than others, or a few."""
     if not is_new:
         return np.zeros(0, dtype=np.int64)
     rows = np.flatnonzero(similarity_margin >= 0)

@@ -103,6 +103,7 @@ class Labeller:
         return np.concatenate(parts) if parts else np.zeros((0, self.about.shape[1]), np.float32)
 
     def _of_some(self, vectors: NDArray[np.float32]) -> SimilarityMargin:
+        """The similarity margin (B, D) of a few texts (B, H)."""
         cosines = vectors @ self.vectors.T
         result = np.full((len(vectors), self.about.shape[1]), -1.0, dtype=np.float32)
         most = min(max((len(own) for own in self.owned), default=0) + NEAREST, len(self.vectors))

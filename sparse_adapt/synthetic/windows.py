@@ -52,7 +52,7 @@ class Samples(NamedTuple):
     similarity_margin: Tensor | None = None
 
     def of(self, rows: NDArray[np.int64]) -> "Samples":
-        """Some of these texts, by their rows."""
+        """Some of these texts, by their rows (some,)."""
         places = torch.from_numpy(rows)
         similarity_margin = None if self.similarity_margin is None else self.similarity_margin[places]
         return Samples(
@@ -258,6 +258,7 @@ def starts_word(encoder: SparseEncoder) -> NDArray[np.float64]:
 
 
 def _profiles(weights: csr_matrix) -> list[Profile]:
+    """The heaviest words of each row of weights (rows, V)."""
     profiles = []
     for row in range(weights.shape[0]):
         line = slice(weights.indptr[row], weights.indptr[row + 1])
@@ -278,6 +279,7 @@ def _neighbours(
     """For each term, words whose own associations are the term's rather than the other texts'.
 
     Two steps from the term: what is associated with the texts about it, and what is associated with that.
+    telling: (S, V) weights; about: (S, D); words: (V) 1 for each token that is a word.
     """
     if not about.any():
         return [Profile(np.array([], dtype=np.int64), np.array([])) for _ in range(about.shape[1])]

@@ -116,7 +116,7 @@ def _reranked(
 def _chosen(
     source: int, scores: NDArray[np.floating], ranked: _Ranked, settings: Settings, random: Generator
 ) -> tuple[list[int], NDArray[np.floating]]:
-    """Rows of the candidates, the source first or else the teacher's best, and their scores."""
+    """Rows of the candidates (n,), the source first or else the teacher's best, and their scores (n,), of all (N,)."""
     known = np.isfinite(scores)
     near = scores > scores[source] - settings.near * (scores[source] - scores[known].mean())
     allowed = known & ~near if settings.near_ones == "drop" else known.copy()
@@ -138,7 +138,7 @@ def _chosen(
 
 
 def _best(scores: NDArray[np.floating], k: int) -> NDArray[np.int64]:
-    """Rows of the k highest scores, best first, ties in document order."""
+    """Rows (k,) of the highest scores (N,), best first, ties in document order."""
     if k < len(scores):
         threshold = np.partition(scores, len(scores) - k)[len(scores) - k]
         rows = np.flatnonzero(scores >= threshold)

@@ -31,7 +31,7 @@ def ranked_by(encoder: EitherEncoder, texts: Sequence[str], progress: Progress =
         return lambda queries: encoder.encode(queries) @ dense
     sparse = encode(encoder, texts, "document", progress=progress).T.tocsr()
 
-    def rank(queries: Sequence[str]) -> NDArray[np.floating]:
+    def rank(queries: Sequence[str]) -> NDArray[np.floating]:  # (Q, N)
         return np.asarray((encode(encoder, list(queries), "query") @ sparse).todense())
 
     return rank

@@ -41,7 +41,7 @@ def rows_of(encoder: SparseEncoder) -> dict[str, Tensor]:
 
 
 def rows_at(encoder: SparseEncoder, ids: Sequence[int]) -> dict[str, Tensor]:
-    """Copies of a model's rows of some tokens, of each kind."""
+    """Copies of a model's rows of some tokens, of each kind: (tokens, H), biases (tokens,)."""
     return {kind: tensor[list(ids)].cpu().clone() for kind, tensor in rows_of(encoder).items()}
 
 
@@ -91,7 +91,7 @@ def _moved(model: SparseEncoder, base: SparseEncoder) -> str:
 
 
 def _shared_rows(old: int, new: int, rows: int) -> Tensor:
-    """The rows of a base that no new token took: those of its tokens, and spare ones behind the last new token."""
+    """The rows (n,) of a base that no new token took: those of its tokens, and spare ones behind the last new token."""
     return torch.cat([torch.arange(old), torch.arange(min(new, rows), rows)])
 
 

@@ -64,7 +64,7 @@ class Task(Protocol[Student]):
         """The next batch, a function of the generator alone."""
 
     def terms(self, encoder: Student, batch: Any) -> dict[str, Tensor]:  # noqa: ANN401
-        """Unweighted loss terms under their keys."""
+        """Unweighted loss terms under their keys, a scalar each: ()."""
 
 
 @runtime_checkable
@@ -191,7 +191,7 @@ class Objective(nn.Module):
         self.stage = stage
 
     def forward(self, batch: Any) -> dict[str, Tensor]:  # noqa: ANN401 - each stage has its own batch
-        """Unweighted terms of one batch."""
+        """Unweighted terms of one batch, a scalar each: ()."""
         return self.stage.terms(self.encoder, batch)
 
 

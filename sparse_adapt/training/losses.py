@@ -1,7 +1,7 @@
 """The six distillation terms, and those for pairs, contradictions and masked words: pure functions, in float32.
 
 Dimensions: Q queries, N candidates each, V all tokens, D domain tokens (the new ones), B texts.
-`student` and `teacher` are scores (Q, N); `present` marks real candidates among padding.
+`student` and `teacher` are scores (Q, N); `present` (Q, N) marks real candidates among padding. A loss is a scalar: ().
 """
 
 import math
@@ -40,7 +40,7 @@ def scores(queries: Tensor, documents: Tensor) -> Tensor:
 
 
 def rescaled(teacher: Tensor, scale: Scale) -> Tensor:
-    """Teacher scores on the student's scale, nothing below zero.
+    """Teacher scores (Q, N) on the student's scale, nothing below zero.
 
     A SPLADE score is never negative, so a teacher's -8 would leave a squared error that no training removes.
     """
@@ -98,7 +98,10 @@ def contrast_loss(student: Tensor, positive: Tensor, present: Tensor, margin: fl
 
 
 def cross_sparsity(queries: Tensor, documents: Tensor, old: Tensor) -> Tensor:
-    """Sum over old tokens of mean query weight x mean document weight: what an average match costs. Rows x V."""
+    """Sum over old tokens of mean query weight x mean document weight: what an average match costs.
+
+    queries, documents: (rows, V); old: (V) 1 for each old token.
+    """
     return (queries.float().mean(dim=0) * documents.float().mean(dim=0) * old).sum()
 
 
@@ -176,6 +179,7 @@ def expand_by_query(values: Tensor, where: Tensor) -> Tensor:
     """`expand` as published: the mean over each query's domain tokens first, and then over the queries that have some.
 
     A query of many domain tokens counts as much as one of a single token; in `expand` each token counts the same.
+    values, where: (Q, D).
     """
     costs = -functional.logsigmoid(values.float()) * where
     count = where.sum(dim=1)

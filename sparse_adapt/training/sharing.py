@@ -44,7 +44,7 @@ def shared_out(work: Callable[[Sequence[T]], Tensor], items: Sequence[T]) -> Ten
 
 
 def summed_over_processes(value: Tensor) -> Tensor:
-    """The sum of a value over all processes, of which each passes its own part."""
+    """The sum of a value of any shape over all processes, of which each passes its own part."""
     if _place()[1] == 1:
         return value
     summed: Tensor = _Summed.apply(value)  # type: ignore[no-untyped-call]
@@ -85,7 +85,7 @@ class SharingEncoder(SparseEncoder):
     def forward(self, token_ids: Sequence[TokenIds], wanted: Tensor | None = None) -> Pooled:
         """Largest logit of every token in every text (B, V); positions, which no loss asks for, are all -1."""
 
-        def read(share: Sequence[int]) -> Tensor:
+        def read(share: Sequence[int]) -> Tensor:  # (texts, 1 or 2, V)
             theirs = None if wanted is None else wanted.expand(len(token_ids), -1)[list(share)]
             pooled = super(SharingEncoder, self).forward([token_ids[row] for row in share], theirs)
             return torch.stack(
@@ -101,13 +101,13 @@ class _Gathered(torch.autograd.Function):
     """Rows of all processes, dealt back into the order that `own_share` took them from."""
 
     @staticmethod
-    def forward(_: object, rows: Tensor) -> Tensor:
+    def forward(_: object, rows: Tensor) -> Tensor:  # (own rows, ...) -> (rows of all, ...)
         parts = [torch.empty_like(rows) for _ in range(_place()[1])]
         distributed.all_gather(parts, rows.contiguous())
         return torch.stack(parts, dim=1).flatten(0, 1)
 
     @staticmethod
-    def backward(_: object, gradient: Tensor) -> Tensor:
+    def backward(_: object, gradient: Tensor) -> Tensor:  # (rows of all, ...) -> (own rows, ...)
         return own_share(gradient)  # type: ignore[arg-type,return-value]
 
 
@@ -115,7 +115,7 @@ class _Summed(torch.autograd.Function):
     """A sum over processes."""
 
     @staticmethod
-    def forward(_: object, value: Tensor) -> Tensor:
+    def forward(_: object, value: Tensor) -> Tensor:  # of any shape, which stays
         summed = value.detach().clone()
         distributed.all_reduce(summed)
         return summed

@@ -85,7 +85,7 @@ def _arrays(*tensors: Tensor) -> tuple[NDArray[Any], ...]:
 
 
 def _additions(slopes: Floats, units: int) -> int:
-    """The work of adding rows, in multiply-adds of a matrix product of the same duration."""
+    """The work of adding rows for slopes (B, V), in multiply-adds of a matrix product of the same duration."""
     return int(np.count_nonzero(slopes)) * units * 24
 
 
@@ -126,7 +126,10 @@ def multiply(
 
 
 def _blocks(bounds: Integers, vocabulary: int) -> Iterator[Block]:
-    """Cut the work so that a block's logits fit a cache; the blocks of the same tokens follow each other."""
+    """Cut the work so that a block's logits fit a cache; the blocks of the same tokens follow each other.
+
+    bounds: (B + 1) first row of each text.
+    """
     texts = list(_neighbours(bounds))
     most = max((int(bounds[part.stop] - bounds[part.start]) for part in texts), default=0)
     most = -(-most // ROWS_OF_A_WIDTH) * ROWS_OF_A_WIDTH  # a few widths serve all batches
@@ -138,7 +141,7 @@ def _blocks(bounds: Integers, vocabulary: int) -> Iterator[Block]:
 
 
 def _neighbours(bounds: Integers) -> Iterator[slice]:
-    """Consecutive texts, as many as hold `BLOCK_ROWS` rows; a longer one stands alone."""
+    """Consecutive texts, as many as hold `BLOCK_ROWS` rows; a longer one stands alone. bounds: (B + 1)."""
     first, texts = 0, len(bounds) - 1
     while first < texts:
         last = int(np.searchsorted(bounds, bounds[first] + BLOCK_ROWS, side="right")) - 1
@@ -165,7 +168,8 @@ def _pool_rows(
 ) -> None:
     """Write a block's maxima and the places of the first rows that held them.
 
-    logits: (rows, width). A text without rows gets -inf and 0; a NaN wins and stays.
+    logits: (rows, width); bounds: (B + 1); places: (T); maximum, position: (B, V). A text without rows gets -inf and 0;
+    a NaN wins and stays.
     """
     width = logits.shape[1]
     for text in range(first_text, last_text):
@@ -187,7 +191,10 @@ def _pool_rows(
 def _add_rows(
     gradient: Floats, position: Integers, weight: Floats, out: Floats, part: tuple[int, int]
 ) -> None:
-    """Add to the winning positions of some texts the vocabulary rows whose maxima they hold."""
+    """Add to the winning positions of some texts the vocabulary rows whose maxima they hold.
+
+    gradient, position: (B, V); weight: (V, H); out: (B, L, H).
+    """
     for text in range(part[0], part[1]):
         for token in range(gradient.shape[1]):
             slope = gradient[text, token]
@@ -201,7 +208,10 @@ def _add_rows(
 def _add_states(
     gradient: Floats, position: Integers, hidden: Floats, out: Floats, part: tuple[int, int]
 ) -> None:
-    """Add to some vocabulary rows the hidden states that hold their maxima."""
+    """Add to some vocabulary rows the hidden states that hold their maxima.
+
+    gradient, position: (B, V); hidden: (B, L, H); out: (V, H).
+    """
     for token in range(part[0], part[1]):
         for text in range(gradient.shape[0]):
             slope = gradient[text, token]

@@ -76,7 +76,10 @@ def _rough(states: Tensor, starts: Tensor, weight: Tensor, shift: Tensor) -> Ten
 def _settled(
     rough: Tensor, states: Tensor, starts: Tensor, weight: Tensor, wanted: Tensor | None
 ) -> Iterator[tuple[int, Tensor, Tensor]]:
-    """For each text its number, the tokens that may be above zero or are asked for, and their exact products."""
+    """For each text its number, the tokens (n) that may be above zero or are `wanted`, their exact products (n, rows).
+
+    rough: (B, V); states: (T, H); starts: (B + 1); weight: (V, H); wanted: booleans (B, V) or (V), or None.
+    """
     lengths = weight.norm(dim=1)
     for text, (first, last) in enumerate(pairwise(starts.tolist())):
         if first == last:
@@ -125,6 +128,8 @@ def _largest_bits(
 
     Among numbers of which one is positive, the largest has the largest int16; among negative ones, the
     smallest unsigned. Integers are compared twice as many at a time. A text without rows gets -inf.
+
+    logits: (rows, width); bounds: (B + 1); out: (B, V).
     """
     width = logits.shape[1]
     smallest = np.empty(width, np.uint16)

@@ -108,6 +108,7 @@ class _Pool(torch.autograd.Function):
         attention_mask: Tensor,
         wanted: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
+        """Maxima and positions (B, V), of hidden (B, L, H), weight (V, H), bias (V), attention_mask (B, L)."""
         precision = product_precision(hidden, weight)
         rows = pack_rows(hidden.to(precision), attention_mask)
         if wanted is not None and precision == torch.float32 and exact_precision(weight.device) == "bfloat16":
@@ -128,6 +129,7 @@ class _Pool(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(context: _Context, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        """Gradients of what `forward` takes, each in its shape; gradient: (B, V)."""
         hidden, weight, position, attention_mask = context.saved_tensors
         gradient = gradient * (attention_mask != 0).any(dim=1, keepdim=True)
         for_hidden = for_weight = for_bias = None
@@ -143,7 +145,7 @@ class _Pool(torch.autograd.Function):
 
 
 def product_precision(hidden: Tensor, weight: Tensor) -> torch.dtype:
-    """The type that states and rows are multiplied in: autocast's where it is on, else the wider one."""
+    """The type that states (B, L, H) and rows (V, H) are multiplied in: autocast's where it is on, or the wider."""
     kind = hidden.device.type
     if torch.is_autocast_enabled(kind) and hidden.dtype != torch.float64:
         return torch.get_autocast_dtype(kind)

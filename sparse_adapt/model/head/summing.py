@@ -56,6 +56,7 @@ class _Sum(torch.autograd.Function):
         attention_mask: Tensor,
         activation: Activation,
     ) -> Tensor:
+        """Sums (B, V), of hidden (B, L, H), weight (V, H), bias (V), attention_mask (B, L)."""
         context.save_for_backward(
             hidden, weight, weight.new_zeros(0) if bias is None else bias, attention_mask
         )
@@ -70,6 +71,7 @@ class _Sum(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(context: _Context, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        """Gradients of what `forward` takes, each in its shape; gradient: (B, V)."""
         hidden, weight, bias, attention_mask = context.saved_tensors
         rows, texts = _packed(hidden, attention_mask)
         for_rows, for_weight = torch.zeros_like(rows), torch.zeros_like(weight, dtype=torch.float32)

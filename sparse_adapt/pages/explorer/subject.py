@@ -97,7 +97,7 @@ class Explored:
         return replace(self.scales, documents=replace(documents, logits=logits))
 
     def scales_for(self, amounts: Amounts) -> Scales:
-        """What these amounts are weighed by."""
+        """What these amounts (T,) of the new terms are weighed by."""
         return self._raising if (amounts < 0).any() else self.scales
 
 

@@ -107,7 +107,7 @@ def _about(explored: Explored, token: NewToken) -> Part:
 
 
 def amounts_with(explored: Explored, token: NewToken, amount: float) -> Amounts:
-    """The amounts that lower one term and leave the others."""
+    """The amounts (T,) that lower one of the T new terms and leave the others."""
     amounts = np.zeros(len(explored.main.model.new_tokens), np.float32)
     amounts[_place(explored, token)] = amount
     return amounts
@@ -144,7 +144,7 @@ def _slider(
 
 
 def _with(explored: Explored, at: Addresses, amounts: Amounts, text: str) -> Ranking:
-    """What the model finds for a query with its terms lowered by some amounts."""
+    """What the model finds for a query with its terms lowered by some amounts (T,)."""
     documents = explored.scales_for(amounts).documents
     assert documents is not None, "scales of a corpus"
     query = EncodedTexts.of(explored.main.model, [text], "query").lowered(amounts)
@@ -202,6 +202,6 @@ def _place(explored: Explored, token: NewToken) -> int:
 
 
 def _logits(explored: Explored, token: NewToken) -> NDArray[np.float32]:
-    """The raw logit of a term in each background query."""
+    """The raw logit of a term in each background query: (queries,)."""
     logits: NDArray[np.float32] = explored.scales.background[:, _place(explored, token)]
     return logits

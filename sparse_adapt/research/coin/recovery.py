@@ -132,7 +132,9 @@ def measure_recovery(
     adapted, adapted_typed = rank(model, trial.coined)
     carried = np.array([query.kind == CARRIED for query in trial.coined.queries])
 
-    def compare(adapted: ModelResult, floor: ModelResult, chosen: NDArray[np.bool_]) -> Recovery:
+    def compare(
+        adapted: ModelResult, floor: ModelResult, chosen: NDArray[np.bool_]
+    ) -> Recovery:  # (queries,)
         ours, low, high = (each.values[MEASURE][chosen] for each in (adapted, floor, ceiling))
         return recovered(ours, low, high)
 

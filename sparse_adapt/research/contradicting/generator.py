@@ -57,7 +57,7 @@ class Filler(Protocol):
         """Token ids of each text without special ones, cut where the model ends."""
 
     def denoising(self, token_ids: Sequence[Sequence[int]], spans: Sequence[Spans]) -> Tensor:
-        """Cross entropy of the tokens in spans that are hidden: a mean, with its gradient."""
+        """Cross entropy of the tokens in spans that are hidden: a mean, with its gradient, ()."""
 
     def training(self, on: bool) -> None:
         """Drop out, or don't."""

@@ -174,7 +174,7 @@ class MaskedFiller:
         return [[token for token in ids if token not in special] for ids in self.encoder.tokenize(texts)]
 
     def denoising(self, token_ids: Sequence[Sequence[int]], spans: Sequence[Spans]) -> Tensor:
-        """Cross entropy of tokens that are masked."""
+        """Cross entropy of tokens that are masked: ()."""
         encoder, tokenizer = self.encoder, self.encoder.tokenizer
         hidden = [[list(text) for text in token_ids], [[-1] * len(text) for text in token_ids]]
         for masked, labels, text, own in zip(*hidden, token_ids, spans, strict=True):

@@ -134,7 +134,7 @@ class SpanFiller:
         return ids
 
     def denoising(self, token_ids: Sequence[Sequence[int]], spans: Sequence[Spans]) -> Tensor:
-        """Cross entropy of what the sentinels stand for."""
+        """Cross entropy of what the sentinels stand for: ()."""
         last = [self.tokenizer.eos_token_id]
         shown: list[list[int]] = []
         hidden: list[list[int]] = []

@@ -290,6 +290,7 @@ def _recoveries(
 
 
 def _picked(values: dict[str, float], query_ids: list[str]) -> Values:
+    """The values of some queries, in this order: (queries,)."""
     return np.array([values[query_id] for query_id in query_ids], np.float64)
 
 

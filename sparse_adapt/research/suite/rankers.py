@@ -50,7 +50,7 @@ class Sparse:
     names: Sequence[str]
 
     def scores(self, first: int, last: int) -> NDArray[np.float32]:
-        """Of some queries against every document."""
+        """Of some queries against every document: (queries, N)."""
         scores: NDArray[np.float32] = (self.queries[first:last] @ self.documents.T).toarray()
         return scores
 
@@ -67,7 +67,7 @@ class Dense:
     documents: NDArray[np.float32]
 
     def scores(self, first: int, last: int) -> NDArray[np.float32]:
-        """Of some queries against every document."""
+        """Of some queries against every document: (queries, N)."""
         return self.queries[first:last] @ self.documents.T
 
     def find(self) -> list[TopDocuments]:
@@ -169,6 +169,7 @@ class Workshop:
     def _encode(
         self, encoder: SparseEncoder, mark: str, texts: list[str], side: Side, progress: Progress
     ) -> csr_matrix:
+        """Vectors (texts, V), those in the cache from there."""
         parts = []
         for start in range(0, len(texts), TEXTS_A_PART):
             part = texts[start : start + TEXTS_A_PART]
@@ -189,6 +190,7 @@ class Workshop:
                 path.unlink()
 
     def _cached(self, name: str) -> csr_matrix | None:
+        """Vectors (texts, V) that were encoded before."""
         self.wanted_files.add(name)
         return None if self.cache is None else cached_vectors(self.cache / name, self.old)
 
@@ -215,12 +217,12 @@ def mean_costs(several: Sequence[Costs]) -> Costs:
 
 
 def _find(queries: int, scores: Callable[[int, int], NDArray[np.float32]]) -> list[TopDocuments]:
-    """The best documents by scores of all, some queries at a time."""
+    """The best documents by scores of all (some queries, N), some queries at a time."""
     return [pair for first, last in _parts(queries) for pair in best(scores(first, last), DEPTH)]
 
 
 def best(scores: Scores, k: int) -> list[tuple[NDArray[np.int64], Scores]]:
-    """For each query the k documents with the highest scores, best first, ties in document order."""
+    """For each query of scores (Q, N) the k documents with the highest, best first, ties in document order."""
     rankings = []
     for row in scores:
         order = np.argsort(-row, kind="stable")[:k]

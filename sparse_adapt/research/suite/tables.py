@@ -210,12 +210,12 @@ def clusters_table(outcome: MeasuredSuite) -> Table:
 
 
 def of_every_query(outcome: MeasuredSuite, row: str) -> Values:
-    """A row's measure on the queries of all collections, one after the other."""
+    """A row's measure on the queries of all collections, one after the other: (queries,)."""
     return np.concatenate([values for _, values in _by_collection(outcome, row)])
 
 
 def _by_collection(outcome: MeasuredSuite, row: str) -> Iterator[tuple[str, Values]]:
-    """Each collection, and the row's measure on its queries."""
+    """Each collection, and the row's measure on its queries (queries,)."""
     for name in outcome.suite.collections:
         values = outcome.at(row, name).measured.values[outcome.suite.top.measure]
         yield name, np.asarray(values, dtype=np.float64)
