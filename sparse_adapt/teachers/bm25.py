@@ -8,7 +8,7 @@ Dimensions: N documents, Q queries, S stems.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,12 +89,13 @@ def _stemmed(texts: Sequence[str]) -> list[list[str]]:
     return stems
 
 
-def _bm25s() -> Any:  # noqa: ANN401 - a module without types
+def _bm25s() -> ModuleType:
     try:
         import bm25s
     except ImportError as error:
         raise MissingExtraError("bm25s", EXTRA) from error
-    return bm25s
+    module: ModuleType = bm25s
+    return module
 
 
 def _porter() -> Callable[[list[str]], list[str]]:

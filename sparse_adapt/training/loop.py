@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 from statistics import fmean
-from typing import IO, Any, Protocol, TypeVar, runtime_checkable
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from accelerate import Accelerator
@@ -34,6 +34,9 @@ from sparse_adapt.training.settings import Training
 from sparse_adapt.training.shared_steps import SharedFeatures
 from sparse_adapt.training.sharing import add_gradients, sharing
 from sparse_adapt.training.state import load_state, save_state
+
+if TYPE_CHECKING:  # tensorboard is an extra
+    from torch.utils.tensorboard import SummaryWriter
 
 HISTORY_FILE = "history.jsonl"
 StepProgress = Callable[[int, int, Mapping[str, float]], None]
@@ -291,7 +294,7 @@ def epoch_means(history: Sequence[Mapping[str, float]], epochs: float) -> list[d
     return [{key: fmean(row[key] for row in part) for key in part[0]} for part in parts]
 
 
-def _scalars(folder: Path, done: int) -> Any:  # noqa: ANN401 - tensorboard is optional and untyped
+def _scalars(folder: Path, done: int) -> "SummaryWriter":
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:

@@ -7,7 +7,7 @@ on where it stopped. Dimensions: Q queries, N documents, V tokens, H width of a 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -195,7 +195,7 @@ class Workshop:
         return None if self.cache is None else cached_vectors(self.cache / name, self.old)
 
 
-def costs(ranker: Any) -> Costs | None:  # noqa: ANN401 - a sum has no vectors
+def costs(ranker: object) -> Costs | None:
     """What a row's vectors cost; None for rows that aren't sparse."""
     if not isinstance(ranker, Sparse):
         return None

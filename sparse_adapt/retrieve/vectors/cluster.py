@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from scipy.sparse import csr_matrix
@@ -25,6 +25,9 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.shards import Chunk, EncodedChunk, Work
+
+if TYPE_CHECKING:  # Ray is an extra
+    from ray import ObjectRef
 
 ATTEMPTS = 4  # at one shard, before its workers are taken to die of it
 
@@ -112,7 +115,7 @@ def on_cluster(
 
     def work(chunks: Iterator[Chunk]) -> Iterator[EncodedChunk]:
         shipped = ray.put(files)
-        running: dict[Any, Chunk] = {}
+        running: dict[ObjectRef, Chunk] = {}
         try:
             for chunk in chunks:
                 if len(running) >= cluster.workers:
@@ -128,7 +131,7 @@ def on_cluster(
     return work
 
 
-def _next_done(running: dict[Any, Chunk], progress: Progress) -> EncodedChunk:
+def _next_done(running: "dict[ObjectRef, Chunk]", progress: Progress) -> EncodedChunk:
     import ray
     from ray.exceptions import RayError, RayTaskError
 
@@ -151,7 +154,7 @@ def _next_done(running: dict[Any, Chunk], progress: Progress) -> EncodedChunk:
 
 
 def _encode_chunk(
-    shipped: list[Any], key: str, texts: list[str], reading: Reading | None = None
+    shipped: "list[ObjectRef]", key: str, texts: list[str], reading: Reading | None = None
 ) -> csr_matrix:
     """In a worker: vectors (texts, V), by a model that is loaded for the worker's first shard."""
     if key not in _models:
@@ -162,7 +165,7 @@ def _encode_chunk(
     return encode(_models[key], texts, "document")
 
 
-def _load(shipped: Any) -> SparseEncoder:  # noqa: ANN401 - a reference of Ray's
+def _load(shipped: "ObjectRef") -> SparseEncoder:
     import ray
 
     torch.set_num_threads(1)
