@@ -126,13 +126,16 @@ def _api(kind: "type[HfApi]") -> "HfApi":
 
 def _refused(hub_id: str, error: Exception) -> OutputError:
     """Why nothing was pushed: a token that may not, or a connection that broke."""
+    from huggingface_hub.errors import HfHubHTTPError
+
     cause = (
         error.__cause__
         if isinstance(error, RuntimeError) and isinstance(error.__cause__, Exception)
         else error
     )
-    message = getattr(cause, "server_message", None) or cause
-    status = getattr(getattr(cause, "response", None), "status_code", None)
+    answer = cause if isinstance(cause, HfHubHTTPError) else None
+    message = (answer.server_message if answer else None) or cause
+    status = answer.response.status_code if answer else None
     advice = (
         f"give a token that may write there, {LOG_IN}"
         if status in (401, 403)

@@ -61,7 +61,7 @@ def stamp_of_model(model: SparseEncoder, name: str = "") -> ModelStamp:
     if model.query_encoder is not None:
         digest.update(stamp_of_model(model.query_encoder).weights_sha256.encode())
     return ModelStamp(
-        name=name or str(getattr(model.masked_lm.config, "_name_or_path", "")),
+        name=name or str(model.masked_lm.config.name_or_path),
         weights_sha256=digest.hexdigest(),
         vocabulary_sha256=_checksum_of_tokens(token_names(model)),
         vocabulary_size=model.vocabulary_size,
