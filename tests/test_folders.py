@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,17 @@ def result(folder: Path, name: str = "old", text: str = "old") -> Path:
     (folder / name).write_text(text)
     vouch(folder)
     return folder
+
+
+def write(folder: Path, fails: type[BaseException] | None = None, **options: Any) -> None:
+    """Write a folder of one new file, and fail behind it."""
+    with pytest.raises(fails) if fails else nullcontext(), output_folder(Place(folder, **options)) as work:
+        (work / "new").write_text("new")
+        if fails:
+            raise fails
+
+
+NEW = {"new": "new"}
 
 
 def refused(folder: str | Path, match: str, **options: Any) -> None:
@@ -100,9 +112,8 @@ class TestOutputFolder:
 
     def test_an_empty_folder_is_no_obstacle(self, tmp_path):
         (tmp_path / "model").mkdir()
-        with output_folder(Place(tmp_path / "model")) as folder:
-            (folder / "a").write_text("1")
-        assert contents(tmp_path / "model") == {"a": "1"}
+        write(tmp_path / "model")
+        assert contents(tmp_path / "model") == NEW
 
     @pytest.mark.parametrize("resume", [False, True])
     def test_a_taken_place_is_refused_untouched(self, tmp_path, resume):
@@ -123,19 +134,14 @@ class TestOutputFolder:
         with output_folder(Place(tmp_path / "model", overwrite=True)) as folder:
             (folder / "new").write_text("new")
             assert contents(tmp_path / "model") == {"old": "old"}
-        assert contents(tmp_path / "model") == {"new": "new"}
+        assert contents(tmp_path / "model") == NEW
         assert names(tmp_path) == ["model"]
 
     def test_the_old_folder_survives_a_failed_overwrite(self, tmp_path):
         result(tmp_path / "model")
-        with (
-            pytest.raises(ZeroDivisionError),
-            output_folder(Place(tmp_path / "model", overwrite=True)) as folder,
-        ):
-            (folder / "new").write_text("new")
-            raise ZeroDivisionError
+        write(tmp_path / "model", ZeroDivisionError, overwrite=True)
         assert contents(tmp_path / "model") == {"old": "old"}
-        assert contents(tmp_path / "model.partial") == {"new": "new"}
+        assert contents(tmp_path / "model.partial") == NEW
 
     def test_the_old_folder_returns_when_the_rename_fails(self, tmp_path, monkeypatch):
         result(tmp_path / "model")
@@ -147,15 +153,12 @@ class TestOutputFolder:
             return rename(self, target)
 
         monkeypatch.setattr(Path, "rename", failing)
-        with (
-            pytest.raises(
-                OutputError, match=r"Input/output error; what was done is kept in .*; see to the disk"
-            ),
-            output_folder(Place(tmp_path / "model", overwrite=True)) as folder,
+        with pytest.raises(
+            OutputError, match=r"Input/output error; what was done is kept in .*; see to the disk"
         ):
-            (folder / "new").write_text("new")
+            write(tmp_path / "model", overwrite=True)
         assert contents(tmp_path / "model") == {"old": "old"}
-        assert contents(tmp_path / "model.partial") == {"new": "new"}
+        assert contents(tmp_path / "model.partial") == NEW
 
     def test_a_kill_between_the_two_renames_loses_nothing(self, tmp_path):
         """What is on disk then: the old folder set aside, the new one complete but not yet in place."""
@@ -165,7 +168,7 @@ class TestOutputFolder:
         assert contents(tmp_path / "model") == {"old": "old"}
         with output_folder(Place(tmp_path / "model", overwrite=True, resume=True)):
             pass
-        assert contents(tmp_path / "model") == {"new": "new"}
+        assert contents(tmp_path / "model") == NEW
         assert names(tmp_path) == ["model"]
 
     def test_a_kill_before_the_old_folder_is_deleted_keeps_the_new_one(self, tmp_path):
@@ -195,18 +198,14 @@ class TestOutputFolder:
 
     def test_overwrite_starts_an_unfinished_run_again(self, tmp_path):
         result(tmp_path / "model.partial", "half", "half")
-        with output_folder(Place(tmp_path / "model", overwrite=True)) as folder:
-            assert names(folder) == []
-        assert names(tmp_path) == ["model"]
-
-    def test_the_message_about_an_unfinished_run_names_the_ways_on(self, tmp_path):
-        result(tmp_path / "model.partial", "half", "half")
-        with pytest.raises(OutputError) as caught, output_folder(Place(tmp_path / "model")):
-            pass
-        assert str(caught.value) == (
-            f"{tmp_path}/model: an unfinished run is in {tmp_path}/model.partial; "
-            "pass --resume to continue it or --overwrite to start again"
+        refused(
+            tmp_path / "model",
+            f"^{tmp_path}/model: an unfinished run is in {tmp_path}/model.partial; "
+            "pass --resume to continue it or --overwrite to start again$",
         )
+        write(tmp_path / "model", overwrite=True)
+        assert contents(tmp_path / "model") == NEW
+        assert names(tmp_path) == ["model"]
 
     def test_two_processes_never_write_one_folder(self, tmp_path):
         process = run_python(HALFWAY, tmp_path / "model")
@@ -223,20 +222,10 @@ class TestOutputFolder:
             raise ZeroDivisionError
         assert names(tmp_path) == []
 
-    def test_what_cannot_be_resumed_is_removed(self, tmp_path):
-        with (
-            pytest.raises(ZeroDivisionError),
-            output_folder(Place(tmp_path / "model", resumable=False)) as folder,
-        ):
-            (folder / "half").write_text("half")
-            raise ZeroDivisionError
-        assert names(tmp_path) == []
-
-    def test_an_interrupted_run_can_be_resumed(self, tmp_path):
-        with pytest.raises(KeyboardInterrupt), output_folder(Place(tmp_path / "model")) as folder:
-            (folder / "half").write_text("half")
-            raise KeyboardInterrupt
-        assert names(tmp_path) == ["model.partial"]
+    @pytest.mark.parametrize(("resumable", "left"), [(False, []), (True, ["model.partial"])])
+    def test_what_an_interruption_leaves_is_what_can_be_resumed(self, tmp_path, resumable, left):
+        write(tmp_path / "model", KeyboardInterrupt, resumable=resumable)
+        assert names(tmp_path) == left
 
     @pytest.mark.parametrize("write", ["output_folder", "write_text"])
     def test_a_parent_that_is_no_folder(self, tmp_path, write):
@@ -277,10 +266,9 @@ class TestOutputFolder:
     def test_a_link_keeps_pointing_to_its_folder(self, tmp_path):
         result(tmp_path / "real")
         (tmp_path / "link").symlink_to(tmp_path / "real")
-        with output_folder(Place(tmp_path / "link", overwrite=True)) as folder:
-            (folder / "new").write_text("new")
+        write(tmp_path / "link", overwrite=True)
         assert (tmp_path / "link").is_symlink()
-        assert contents(tmp_path / "real") == {"new": "new"}
+        assert contents(tmp_path / "real") == NEW
 
 
 class TestOverwriting:
@@ -319,9 +307,8 @@ class TestOverwriting:
         result(tmp_path / "out")
         (tmp_path / "out" / "old").write_text("edited")
         (tmp_path / "out" / ".DS_Store").write_text("")
-        with output_folder(Place(tmp_path / "out", overwrite=True)) as folder:
-            (folder / "new").write_text("new")
-        assert contents(tmp_path / "out") == {"new": "new"}
+        write(tmp_path / "out", overwrite=True)
+        assert contents(tmp_path / "out") == NEW
 
     @pytest.mark.parametrize("how", ["resume", "overwrite"])
     def test_a_partial_folder_of_somebody_else_is_left_alone(self, tmp_path, how):
@@ -369,7 +356,7 @@ class TestOverwriting:
             (folder / "new").write_text("new")
             (tmp_path / "out" / "mine").write_text("mine")
         assert contents(tmp_path / "out") == {"old": "old", "mine": "mine"}
-        assert contents(tmp_path / "out.partial") == {"new": "new"}
+        assert contents(tmp_path / "out.partial") == NEW
 
     def test_a_file_is_replaced_by_one_of_its_kind_alone(self, tmp_path):
         def read(path: Path) -> None:
@@ -416,9 +403,11 @@ class TestWholeResults:
             with output_folder(Place(tmp_path / "out")) as folder:
                 (folder / "weights").write_text("of a library that writes for the owner alone")
                 (folder / "weights").chmod(0o600)
+            write_text(tmp_path / "file", "text")
         finally:
             os.umask(before)
-        assert {path.stat().st_mode & 0o777 for path in (tmp_path / "out").iterdir()} == {0o640}
+        written = [*(tmp_path / "out").iterdir(), tmp_path / "file"]
+        assert {path.stat().st_mode & 0o777 for path in written} == {0o640}
 
     def test_a_kill_while_the_old_is_removed_leaves_something_that_can_be_removed(
         self, tmp_path, monkeypatch
@@ -438,9 +427,8 @@ class TestWholeResults:
             pytest.fail("the block must not run")
         monkeypatch.setattr(Path, "unlink", unlink)
         assert done == ["half"], "the marker goes last"
-        with output_folder(Place(tmp_path / "out", overwrite=True)) as folder:
-            (folder / "new").write_text("new")
-        assert contents(tmp_path / "out") == {"new": "new"}
+        write(tmp_path / "out", overwrite=True)
+        assert contents(tmp_path / "out") == NEW
         assert names(tmp_path) == ["out"]
 
 
@@ -548,36 +536,23 @@ class TestSingleFiles:
             raise ZeroDivisionError
         assert contents(tmp_path) == {"a": "old"}
 
-    def test_a_kill_in_the_middle_leaves_the_old_file(self, tmp_path):
+    def test_what_a_kill_left_goes_with_the_next_and_what_lives_stays(self, tmp_path):
         write_text(tmp_path / "a", "old")
         code = """
             import sys
-            from sparse_adapt.files.folders import open_output
+            from sparse_adapt.files.writing import open_output
             with open_output(sys.argv[1]) as file:
                 file.write("new" * 100_000)
                 file.flush()
                 print("ready", flush=True)
                 sys.stdin.readline()
         """
-        process = run_python(code, tmp_path / "a")
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        assert (tmp_path / "a").read_text() == "old"
-
-    def test_what_a_kill_left_goes_with_the_next_and_what_lives_stays(self, tmp_path):
-        code = """
-            import sys
-            from sparse_adapt.files.writing import open_output
-            with open_output(sys.argv[1]) as file:
-                print("ready", flush=True)
-                sys.stdin.readline()
-        """
         killed, living = (run_python(code, tmp_path / "a") for _ in range(2))
         killed.send_signal(signal.SIGKILL)
         killed.communicate()
-        assert len(names(tmp_path)) == 2
+        assert len(names(tmp_path)) == 3 and (tmp_path / "a").read_text() == "old"
         (tmp_path / ".b.0123456789abcdef.partial").write_text("of another file")
-        write_text(tmp_path / "a", "new")
+        write_text(tmp_path / "a", "newest")
         assert len(names(tmp_path)) == 3
         living.communicate("go on\n")
         assert names(tmp_path) == [".b.0123456789abcdef.partial", "a"]
@@ -594,14 +569,6 @@ class TestSingleFiles:
     def test_a_name_in_gz_is_compressed(self, tmp_path):
         write_text(tmp_path / "a.jsonl.gz", "text\n")
         assert gzip.decompress((tmp_path / "a.jsonl.gz").read_bytes()) == b"text\n"
-
-    def test_permissions_follow_the_mask(self, tmp_path):
-        before = os.umask(0o027)
-        try:
-            write_text(tmp_path / "a", "text")
-        finally:
-            os.umask(before)
-        assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
 
     def test_a_folder_in_its_place(self, tmp_path):
         with pytest.raises(OutputError, match=r"can't be written \(Is a directory\)"):

@@ -217,7 +217,9 @@ def test_a_run_that_was_renamed_or_copied_is_a_run_still(tmp_path, plan, done):
 
 
 @pytest.mark.parametrize("module", [pipeline_run, stage_record])
-def test_a_disk_that_is_full_at_the_very_end_loses_nothing(tmp_path, plan, whole, monkeypatch, module):
+def test_a_disk_that_is_full_at_the_very_end_loses_nothing(
+    tmp_path, plan, whole, stopped, monkeypatch, module
+):
     """No space for the report, or for the last record of the last stage: nothing is learnt again."""
 
     def full(path: Path, content: dict[str, Any]) -> None:
@@ -227,7 +229,7 @@ def test_a_disk_that_is_full_at_the_very_end_loses_nothing(tmp_path, plan, whole
 
     monkeypatch.setattr(module, "write_json", full)
     with pytest.raises(OutputError, match=r"the disk is full.*pass --resume"):
-        run(plan, Place(tmp_path / "run"))
+        run(plan, Place(tmp_path / "run", resume=True))
     monkeypatch.undo()
     assert not (tmp_path / "run").exists()
     watcher = Watcher()
@@ -236,7 +238,9 @@ def test_a_disk_that_is_full_at_the_very_end_loses_nothing(tmp_path, plan, whole
     assert weights(resumed.model) == weights(whole.model)
 
 
-def test_a_stage_that_is_whole_but_for_its_renaming_is_not_taught_again(tmp_path, plan, whole, monkeypatch):
+def test_a_stage_that_is_whole_but_for_its_renaming_is_not_taught_again(
+    tmp_path, plan, whole, stopped, monkeypatch
+):
 
     def killed(partial: Path, place: Path, **options: object) -> None:
         if place.name == "4-distill":
@@ -246,7 +250,7 @@ def test_a_stage_that_is_whole_but_for_its_renaming_is_not_taught_again(tmp_path
     publish = folders._publish
     monkeypatch.setattr(folders, "_publish", killed)
     with pytest.raises(KeyboardInterrupt):
-        run(plan, Place(tmp_path / "run"))
+        run(plan, Place(tmp_path / "run", resume=True))
     monkeypatch.undo()
     watcher = Watcher()
     resumed = run(plan, Place(tmp_path / "run", resume=True), watcher)
