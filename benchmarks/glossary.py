@@ -22,7 +22,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.selection.evidence import by_error
 from sparse_adapt.synthetic.queries import Collected, QuerySettings, make_queries
-from sparse_adapt.terms.entries import Keys, read_entries
+from sparse_adapt.terms.entries import EntryKeys, read_entries
 from sparse_adapt.terms.uses import Finder
 
 DOCUMENTS, QUERIES, HELD_OUT = 1_500, 1_400, 100
@@ -73,7 +73,7 @@ def measure(corpus: str, glossary: str) -> Iterator[str]:
     model.read_up_to(TOKENS)
     settings = QuerySettings(count=QUERIES, held=HELD_OUT, phrases=0, cut=True)
     made = make_queries(sample(read_documents(corpus), DOCUMENTS, 0), settings)
-    keys = Keys(model.tokenizer)
+    keys = EntryKeys(model.tokenizer)
     entries = read_entries(read_dictionary(glossary), keys).entries
     finder, texts = Finder(entries, keys), [each.full_text for each in made.documents]
     documents = encode(model, texts, "document").T.tocsr()

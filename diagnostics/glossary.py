@@ -10,7 +10,7 @@ from sparse_adapt.model.tokens import names_of
 from sparse_adapt.report.sections import Facts, Part, TableRows
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.terms.entries import Keys
+from sparse_adapt.terms.entries import EntryKeys
 from sparse_adapt.terms.uses import Use
 
 EXPANSIONS = 10
@@ -56,7 +56,7 @@ def in_glossary(
     term: str, uses: Sequence[Use], base: SparseEncoder, model: SparseEncoder
 ) -> InGlossary | None:
     """The entry that a term is a form of, with what it activates in two models; None where the glossary has none."""
-    keys = Keys(base.tokenizer)
+    keys = EntryKeys(base.tokenizer)
     wanted = keys.of(term)
     use = next((each for each in uses if wanted in map(keys.of, each.entry.forms)), None)
     if use is None:

@@ -19,7 +19,12 @@ from sparse_adapt.files.journal import noted
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.research.contradicting import writing
-from sparse_adapt.research.contradicting.contradict import Tally, contradictions, fit, read_sentences
+from sparse_adapt.research.contradicting.contradict import (
+    ContradictionTally,
+    contradictions,
+    fit,
+    read_sentences,
+)
 from sparse_adapt.research.contradicting.generator import Gaps, draw_spans, optimiser_of, tune
 from sparse_adapt.research.contradicting.masked import MaskedFiller
 from sparse_adapt.research.contradicting.spans import SpanFiller
@@ -240,7 +245,7 @@ def test_every_sentence_is_a_triplet_or_counted(parser, filler, tmp_path):
             ]
         )
     )
-    account = Tally()
+    account = ContradictionTally()
     found = list(fit(read_sentences(str(path), parser), filler, account))
     assert [sentence.text for sentence in found] == ["The server sends a log.", "A saw cuts a long tree."]
     assert (account.sentences, account.without_words, account.too_short, account.too_long) == (5, 1, 1, 1)
@@ -262,7 +267,7 @@ def test_every_sentence_is_a_triplet_or_counted(parser, filler, tmp_path):
 
 
 def test_a_generator_that_gives_what_was_there_is_found_out(parser, filler):
-    account = Tally()
+    account = ContradictionTally()
     filler.admit(["server"])
     (written,) = contradictions(list(parser.whole(["The server."])), filler)
     assert written == ("The server.", (), (), 1, 0)
@@ -393,16 +398,16 @@ def test_at_once_every_chunk_gives_way(parser, filler):
 
 
 def test_short_sentences_are_dropped(parser, filler):
-    account = Tally()
+    account = ContradictionTally()
     sentences = list(parser.whole(["A team decides.", "A team decides what it may spend."]))
     assert [each.text for each in fit(sentences, filler, account)] == [sentences[1].text]
     assert (account.sentences, account.too_short) == (2, 1)
-    assert len(list(fit(sentences, filler, Tally(), shortest=1))) == 2
+    assert len(list(fit(sentences, filler, ContradictionTally(), shortest=1))) == 2
 
 
 def test_sentences_in_other_languages_are_left_out(parser, filler, tmp_path):
     (tmp_path / "lines.txt").write_text("The server sends a log.\nDer Server schreibt das Protokoll.\n")
-    account = Tally()
+    account = ContradictionTally()
     found = list(fit(read_sentences(str(tmp_path / "lines.txt"), parser), filler, account, language="en"))
     assert [sentence.text for sentence in found] == ["The server sends a log."]
     assert account.other_language == 1

@@ -5,12 +5,12 @@ import pytest
 from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.terms.cleaning import cleaned, common_beginning
-from sparse_adapt.terms.entries import Keys, read_entries
+from sparse_adapt.terms.entries import EntryKeys, read_entries
 
 
 @pytest.fixture(scope="module")
 def keys(tiny_model):
-    return Keys(SparseEncoder.load(tiny_model).tokenizer)
+    return EntryKeys(SparseEncoder.load(tiny_model).tokenizer)
 
 
 def read(keys, *rows):

@@ -7,7 +7,7 @@ import pytest
 from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.errors import InputError
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.terms.entries import Keys, read_entries
+from sparse_adapt.terms.entries import EntryKeys, read_entries
 from sparse_adapt.terms.uses import Finder, read_uses, summary, uses, write_uses
 
 ROWS = [
@@ -28,7 +28,7 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def keys(tiny_model):
-    return Keys(SparseEncoder.load(tiny_model).tokenizer)
+    return EntryKeys(SparseEncoder.load(tiny_model).tokenizer)
 
 
 @pytest.fixture

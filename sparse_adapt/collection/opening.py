@@ -106,7 +106,7 @@ def open_bytes(source: str | Path) -> IO[bytes]:
 # -- addresses -----------------------------------------------------------------------------------
 
 
-def names_in(folder: Address) -> list[str]:
+def names_at(folder: Address) -> list[str]:
     """What a remote folder holds, sorted; nothing where it isn't one."""
     files, path = _file_system(folder)
     if not _ask(folder, lambda: files.isdir(path)):

@@ -16,7 +16,7 @@ from sparse_adapt.collection.opening import (
     Address,
     Location,
     fingerprint,
-    names_in,
+    names_at,
     place_of,
     reachable,
     variants,
@@ -181,7 +181,7 @@ def _in_folder(folder: Path, names: Sequence[str]) -> Path:
 
 def _at_address(address: Address, names: Sequence[str]) -> Address:
     """A remote file, or the one of `names` in a remote folder."""
-    names_there = names_in(address) if names and not address.name.endswith(READ_AS) else []
+    names_there = names_at(address) if names and not address.name.endswith(READ_AS) else []
     if not names_there:
         reachable(address)
         return address

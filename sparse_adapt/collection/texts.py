@@ -72,7 +72,7 @@ def read_markdown(path: Path) -> LooseText:
     return text_of_markdown(read_whole(path), path)
 
 
-def read_page(path: Path) -> LooseText:
+def read_html(path: Path) -> LooseText:
     """What a reader sees of a page."""
     return text_of_page(read_whole(path), path, xml=path.suffix.lower() == ".xhtml")
 
@@ -109,6 +109,6 @@ PDF = ".pdf"
 KINDS: dict[str, Callable[[Path], LooseText]] = {
     **dict.fromkeys((".txt", ".rst"), read_plain),
     **dict.fromkeys((".md", ".markdown"), read_markdown),
-    **dict.fromkeys((".html", ".htm", ".xhtml"), read_page),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), read_html),
     PDF: read_pdf,
 }

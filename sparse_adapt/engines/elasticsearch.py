@@ -8,7 +8,7 @@ leave out frequent tokens by default from 9.1 on.
 from collections.abc import Mapping
 from functools import partial
 
-from sparse_adapt.engines.features import BUSY, SECONDS, FeatureFields, Server
+from sparse_adapt.engines.features import BUSY, SECONDS, FeatureFields, SearchServer
 from sparse_adapt.engines.layout import escape_token
 from sparse_adapt.engines.lucene_features import FIELD
 from sparse_adapt.files.records import JsonObject
@@ -20,11 +20,11 @@ def _search_body(weights: Mapping[str, float], k: int) -> tuple[JsonObject, floa
     return {"size": k, "_source": False, "query": {"sparse_vector": query}}, 1.0
 
 
-def _server(url: str) -> Server:
+def _server(url: str) -> SearchServer:
     from elasticsearch import ApiError, Elasticsearch, TransportError, helpers
 
     client = Elasticsearch(url, request_timeout=SECONDS, retry_on_status=BUSY)
-    return Server(client, helpers.streaming_bulk, (ApiError, TransportError))
+    return SearchServer(client, helpers.streaming_bulk, (ApiError, TransportError))
 
 
 ELASTICSEARCH = FeatureFields(

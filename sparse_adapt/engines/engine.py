@@ -156,7 +156,7 @@ class EncoderEngine:
         return search(queries.vectors, queries.ids, self._documents.vectors, self._documents.ids, k)
 
 
-class Refused(NamedTuple):
+class RefusedDocument(NamedTuple):
     """A document that an engine didn't take, and what it said."""
 
     document_id: str
@@ -170,9 +170,9 @@ def insert_all(
     batch: int,
     document_id: Callable[[Item], str],
     refusal: type[Exception] | tuple[type[Exception], ...],
-) -> list[Refused]:
+) -> list[RefusedDocument]:
     """Insert rows a batch at a time; one that is refused goes in row by row, to find which are to blame."""
-    refused: list[Refused] = []
+    refused: list[RefusedDocument] = []
     stream = iter(rows)
     while chunk := list(islice(stream, batch)):
         try:
@@ -182,11 +182,11 @@ def insert_all(
                 try:
                     insert([row])
                 except refusal as error:
-                    refused.append(Refused(document_id(row), one_line(error)))
+                    refused.append(RefusedDocument(document_id(row), one_line(error)))
     return refused
 
 
-def check_taken(place: object, refused: Sequence[Refused], documents: int) -> None:
+def check_taken(place: object, refused: Sequence[RefusedDocument], documents: int) -> None:
     """Raise OutputError with the first of the refused documents, if any was."""
     if not refused:
         return

@@ -27,7 +27,7 @@ from scipy.sparse import csr_matrix
 from sparse_adapt.collection.readers import Run
 from sparse_adapt.engines.engine import (
     FloatEngine,
-    Refused,
+    RefusedDocument,
     address_of,
     check_taken,
     engine_errors,
@@ -67,7 +67,7 @@ TRIES = 5  # of a document for which the server is busy
 FIRST_PAUSE = 0.5  # seconds before it is tried again; each further pause is twice as long
 
 
-class Server(NamedTuple):
+class SearchServer(NamedTuple):
     """A vendor's client of one server, its bulk helper, and the errors that both raise."""
 
     client: Any
@@ -90,7 +90,7 @@ class FeatureFields:
     mapping: Mapping[str, object]
     search_body: Callable[[Mapping[str, float], int], tuple[JsonObject, float]]
     token_name: Callable[[str], str]
-    server: Callable[[str], Server]
+    server: Callable[[str], SearchServer]
     names_in: Callable[[ExportFolder], list[str]] | None = None
 
     def layout(self, source: ExportSource) -> ExportLayout:
@@ -195,13 +195,13 @@ class FeatureFields:
                 raise_on_error=False,
             )
             items = [result["index"] for good, result in results if not good]
-            refused = [Refused(item["_id"], _cause(item["error"])) for item in items]
+            refused = [RefusedDocument(item["_id"], _cause(item["error"])) for item in items]
             check_taken(place, refused, export.manifest.documents)
             server.client.indices.refresh(index=index)
             return int(server.client.count(index=index)["count"])
 
     def _ask(
-        self, server: Server, index: str, place: str, queries: list[dict[str, float]], k: int
+        self, server: SearchServer, index: str, place: str, queries: list[dict[str, float]], k: int
     ) -> Iterator[dict[str, float]]:
         """The k best documents of each query, by one request."""
         searches = [self.search_body(query, k) for query in queries]
@@ -213,7 +213,7 @@ class FeatureFields:
             yield {hit["_id"]: hit["_score"] / factor for hit in answer["hits"]["hits"]}
 
     @contextmanager
-    def _connected(self, url: str) -> Iterator[Server]:
+    def _connected(self, url: str) -> Iterator[SearchServer]:
         """The server at `url`. Raises OutputError where there is none, and for what it refuses."""
         require(find_engine(self.name).to_open)
         address = address_of(url)
@@ -235,7 +235,7 @@ class FeatureFields:
                 )
         return names
 
-    def _create(self, export: ExportFolder, server: Server, index: str, place: str) -> None:
+    def _create(self, export: ExportFolder, server: SearchServer, index: str, place: str) -> None:
         if not server.client.indices.exists(index=index):
             settings = json.loads((export.path / INDEX_FILE).read_text(encoding="utf-8"))
             server.client.indices.create(index=index, body=settings)
@@ -309,7 +309,7 @@ def bulk_documents(export: ExportFolder) -> Iterator[tuple[str, JsonObject]]:
         raise InputError(export.path, f"isn't made of pairs of lines ({error!r}); export again") from error
 
 
-def _version(fields: FeatureFields, server: Server, place: str) -> str:
+def _version(fields: FeatureFields, server: SearchServer, place: str) -> str:
     """The server's version. Raises OutputError where the other engine answers."""
     version = server.client.info()["version"]
     distribution = version.get("distribution", "elasticsearch")

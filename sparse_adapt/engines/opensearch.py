@@ -27,7 +27,7 @@ from typing import Literal
 
 import numpy as np
 
-from sparse_adapt.engines.features import BUSY, SECONDS, FeatureFields, Server
+from sparse_adapt.engines.features import BUSY, SECONDS, FeatureFields, SearchServer
 from sparse_adapt.engines.layout import ExportLayout, ExportSource, WriteDocuments
 from sparse_adapt.engines.lucene_features import FIELD, halving
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, file_there
@@ -54,12 +54,12 @@ def search_body(weights: Mapping[str, float], k: int) -> tuple[JsonObject, float
     return {"size": k, "_source": False, "query": query}, factor
 
 
-def connect(url: str) -> Server:
+def connect(url: str) -> SearchServer:
     """OpenSearch at a URL, by its own client."""
     from opensearchpy import OpenSearch, OpenSearchException, helpers
 
     client = OpenSearch(url, timeout=SECONDS, retry_on_status=BUSY)
-    return Server(client, helpers.streaming_bulk, (OpenSearchException,))
+    return SearchServer(client, helpers.streaming_bulk, (OpenSearchException,))
 
 
 OPENSEARCH = FeatureFields("opensearch", "OpenSearch", {"type": "rank_features"}, search_body, str, connect)

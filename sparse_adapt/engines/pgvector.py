@@ -111,7 +111,7 @@ def _write_documents(
 
 def _counted(counts: dict[str, int], weights: csr_matrix) -> csr_matrix:
     """Weights (rows, V) as they are kept, and in `counts` what it takes."""
-    heavy = heaviest(weights)
+    heavy = heaviest_weights(weights)
     lost = weights.getnnz(axis=1) - heavy.getnnz(axis=1)
     counts["cut_documents"] += int((lost > 0).sum())
     counts["cut_weights"] += int(lost.sum())
@@ -119,7 +119,7 @@ def _counted(counts: dict[str, int], weights: csr_matrix) -> csr_matrix:
     return heavy
 
 
-def heaviest(weights: csr_matrix) -> csr_matrix:
+def heaviest_weights(weights: csr_matrix) -> csr_matrix:
     """Weights (rows, V) of which each row keeps the heaviest that a `sparsevec` holds."""
     lengths = weights.getnnz(axis=1)
     if lengths.max(initial=0) <= MOST_WEIGHTS:
@@ -181,7 +181,7 @@ class Pgvector(FloatEngine):
 
     def document_weights(self, documents: EncodedBatch) -> csr_matrix:
         """The documents as float32 (rows, V), cut to what a `sparsevec` holds."""
-        return heaviest(self.manifest.take(documents).vectors)
+        return heaviest_weights(self.manifest.take(documents).vectors)
 
     def search_all(self, queries: EncodedBatch, k: int) -> Run:
         """For each query id its k best documents, best first."""

@@ -24,7 +24,14 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.engine import FloatEngine, Refused, address_of, check_taken, engine_errors, one_line
+from sparse_adapt.engines.engine import (
+    FloatEngine,
+    RefusedDocument,
+    address_of,
+    check_taken,
+    engine_errors,
+    one_line,
+)
 from sparse_adapt.engines.layout import (
     ExportLayout,
     ExportSource,
@@ -210,7 +217,7 @@ def load(folder: Path, url: str) -> int:
         for operation in export.document_lines():
             answer = _ask(client, "POST", _path(operation), {"fields": operation["fields"]})
             if not answer.is_success:
-                refused.append(Refused(operation["fields"][KEY], _reason(answer)))
+                refused.append(RefusedDocument(operation["fields"][KEY], _reason(answer)))
         check_taken(address_of(url).place, refused, export.manifest.documents)
         return _documents_there(client)
 

@@ -24,7 +24,7 @@ from sparse_adapt.synthetic.entry_queries import QUERIES_AN_ENTRY
 from sparse_adapt.synthetic.labelled import LARGEST_POOL, POOL, POOL_A_TERM, WORDS
 from sparse_adapt.teachers.settings import ENSEMBLE
 from sparse_adapt.terms.alternatives import is_token
-from sparse_adapt.terms.entries import Keys, read_entries
+from sparse_adapt.terms.entries import EntryKeys, read_entries
 from sparse_adapt.training.settings import Training
 
 SAMPLE = 8  # documents
@@ -138,7 +138,7 @@ def of_glossary(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple[i
     """How many queries a glossary makes, and how many of its words may get a token, whatever the corpus says."""
     if request.glossary is None:
         return 0, TERMS
-    entries = read_entries(read_dictionary(request.glossary), Keys(tokenizer)).entries
+    entries = read_entries(read_dictionary(request.glossary), EntryKeys(tokenizer)).entries
     words = (each.acronym if each.is_phrase else each.term for each in entries)
     return QUERIES_AN_ENTRY * len(entries), sum(1 for word in words if word and not is_token(tokenizer, word))
 

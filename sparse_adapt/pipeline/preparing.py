@@ -34,7 +34,7 @@ from sparse_adapt.teachers.settings import CandidateSettings
 from sparse_adapt.teachers.teacher import Teacher
 from sparse_adapt.terms.alternatives import is_token
 from sparse_adapt.terms.definitions import mine_definitions, write_mined
-from sparse_adapt.terms.entries import Keys, listed, read_entries
+from sparse_adapt.terms.entries import EntryKeys, listed, read_entries
 from sparse_adapt.terms.mining import Term, mine_terms, paying, write_terms
 from sparse_adapt.terms.uses import Use, summary, uses, write_uses
 
@@ -72,7 +72,7 @@ def prepare_entries(
 
     Raises InputError where nothing becomes of any, for then the glossary would be of no use.
     """
-    keys, definitions = Keys(tokenizer), read_dictionary(glossary)
+    keys, definitions = EntryKeys(tokenizer), read_dictionary(glossary)
     read = read_entries(definitions, keys)
     texts = (document.full_text for document in read_documents(corpus))
     of_entries = uses(read.entries, texts, keys, partial(is_token, tokenizer))

@@ -107,7 +107,7 @@ def check_text(text: str, example: str) -> None:
         raise Refused("a link or markup")
 
 
-def folded(text: str) -> str:
+def in_lower_case(text: str) -> str:
     """A text in lower case, with single spaces."""
     return " ".join(text.casefold().split())
 

@@ -30,7 +30,7 @@ from sparse_adapt.synthetic.answers import (
     Tally,
     as_data,
     check_text,
-    folded,
+    in_lower_case,
     instructions_for,
     parsed,
     tally_of,
@@ -79,7 +79,7 @@ A_DEFINITION = (
 )
 
 
-class Definition(BaseModel):
+class DefinitionAnswer(BaseModel):
     """The answer to a prompt that asks what a term means."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -114,7 +114,7 @@ def define(
         if shown[term.text]
     ]
     instructions = instructions_for("definition", _about("flange", [PIPES]), A_DEFINITION)
-    answers = server.ask(instructions, Definition, prompts, DEFINITION_TOKENS, journal)
+    answers = server.ask(instructions, DefinitionAnswer, prompts, DEFINITION_TOKENS, journal)
     tally, definitions = tally_of(server, answers), []
     tally.refused |= {term.text: "no document says it" for term in terms if not shown[term.text]}
     for prompt, answer in zip(prompts, answers.texts, strict=True):
@@ -192,9 +192,9 @@ def _about(term: str, passages: Iterable[str]) -> str:
 
 def _meaning(term: str, answer: str, names: Mapping[str, str], passages: Sequence[str]) -> str:
     """The definition that an answer holds, by the rules above. Raises Refused."""
-    read = parsed(answer, Definition)
+    read = parsed(answer, DefinitionAnswer)
     forms = {surface for surface, owner in names.items() if owner == term}
-    if folded(read.term) not in forms:
+    if in_lower_case(read.term) not in forms:
         raise Refused("defines something else")
     check_text(read.definition, A_DEFINITION)
     text = next(sentences(" ".join(read.definition.split())), "")
@@ -203,8 +203,8 @@ def _meaning(term: str, answer: str, names: Mapping[str, str], passages: Sequenc
     if NOT_KNOWN.search(text):
         raise Refused("doesn't know")
     subject = SUBJECT.match(text)
-    if subject is not None and not FUNCTION_WORDS & set(folded(subject["subject"]).split()):
-        if folded(subject["subject"]) not in {*forms, *map(singular, forms)}:
+    if subject is not None and not FUNCTION_WORDS & set(in_lower_case(subject["subject"]).split()):
+        if in_lower_case(subject["subject"]) not in {*forms, *map(singular, forms)}:
             raise Refused("defines something else")
         text = text[subject.end() :]
     words = [word.casefold() for word in WORD.findall(text)]

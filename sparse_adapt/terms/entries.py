@@ -9,7 +9,7 @@
 | a definition that says "also called labeling" | a further form |
 | senses that are numbered, that begin with another entry and a colon, or that stand in rows of their own | several |
 
-Plural, case and hyphens make no difference (`Keys`): `e-mail` is `email`, and `access keys` an `access key`.
+Plural, case and hyphens make no difference (`EntryKeys`): `e-mail` is `email`, and `access keys` an `access key`.
 """
 
 import re
@@ -75,7 +75,7 @@ class Glossary(NamedTuple):
     remarks: tuple[str, ...] = ()
 
 
-class Keys:
+class EntryKeys:
     """What makes two ways to write a thing the same: its words as a tokenizer's normaliser makes them, in singular."""
 
     def __init__(self, tokenizer: "PreTrainedTokenizerFast") -> None:
@@ -100,7 +100,7 @@ class Keys:
         return singular(piece.casefold())
 
 
-def read_entries(definitions: Sequence[Definition], keys: Keys) -> Glossary:
+def read_entries(definitions: Sequence[Definition], keys: EntryKeys) -> Glossary:
     """The entries that rows of a glossary make, and what was odd about them. Rows of one term are one entry."""
     begins = common_beginning([each.definition for each in definitions])
     rows = [_entry(each, begins) for each in definitions]
@@ -182,7 +182,7 @@ def _is_short_for(short: str, long: str) -> bool:
     return begins and capitals >= 2 and 2 * capitals >= len(short) and len(short) <= 2 * len(words)
 
 
-def _senses(text: str, names: set[Key], keys: Keys) -> list[str]:
+def _senses(text: str, names: set[Key], keys: EntryKeys) -> list[str]:
     """The senses that a definition numbers, or begins with another entry and a colon; else all of it."""
     marks = list(NUMBERED.finditer(text))
     if len(marks) > 1 and [int(mark[1]) for mark in marks] == list(range(1, len(marks) + 1)):
@@ -214,7 +214,7 @@ def _both(entry: Entry, other: Entry) -> Entry:
     )
 
 
-def _referred(joined: Mapping[Key, Entry], keys: Keys) -> tuple[list[Entry], Iterator[str]]:
+def _referred(joined: Mapping[Key, Entry], keys: EntryKeys) -> tuple[list[Entry], Iterator[str]]:
     """Entries that are referred to take the forms of those that refer to them; remarks on circles and lost ends."""
     by_form = {keys.of(form): key for key, entry in [*joined.items()][::-1] for form in entry.forms}
     by_form |= {key: key for key in joined}

@@ -17,7 +17,7 @@ from typing import Literal
 
 from sparse_adapt.collection.lines import JsonLine, read_objects, write_objects
 from sparse_adapt.collection.streams import at_least_one
-from sparse_adapt.terms.entries import Entry, Key, Keys, listed
+from sparse_adapt.terms.entries import Entry, EntryKeys, Key, listed
 from sparse_adapt.terms.function_words import FUNCTION_WORDS
 from sparse_adapt.terms.words import find_words
 
@@ -36,7 +36,7 @@ LEAST_DOCUMENTS = 2  # that say an entry, for it to be taught
 class Finder:
     """Finds entries in texts by the words of their forms, whatever their case, plural or hyphens."""
 
-    def __init__(self, entries: Sequence[Entry], keys: Keys) -> None:
+    def __init__(self, entries: Sequence[Entry], keys: EntryKeys) -> None:
         self.keys, self.entries = keys, entries
         self.saying: dict[Key, list[int]] = {}
         for number, entry in enumerate(entries):
@@ -82,7 +82,7 @@ class Use:
 def uses(
     entries: Sequence[Entry],
     texts: Iterable[str],
-    keys: Keys,
+    keys: EntryKeys,
     is_token: Callable[[str], bool],
 ) -> list[Use]:
     """What becomes of each entry. The texts are read once."""
@@ -96,7 +96,7 @@ def uses(
 
 
 def _use(
-    entry: Entry, documents: int, by_key: Mapping[Key, int], keys: Keys, is_token: Callable[[str], bool]
+    entry: Entry, documents: int, by_key: Mapping[Key, int], keys: EntryKeys, is_token: Callable[[str], bool]
 ) -> Use:
     if entry.see and not entry.senses:
         return Use(entry, "reference", documents)
@@ -109,7 +109,7 @@ def _use(
     return Use(entry, kind, documents, word if wants else "", refused)
 
 
-def _refused(entry: Entry, documents: int, keys: Keys) -> str:
+def _refused(entry: Entry, documents: int, keys: EntryKeys) -> str:
     """Why an entry can't be used; empty where it can."""
     if not any(tells(keys.of(form)) for form in entry.forms):
         return "it is only stop words or signs"

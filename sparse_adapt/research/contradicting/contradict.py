@@ -35,7 +35,7 @@ LINES = ".txt"
 
 
 @dataclass(slots=True)
-class Tally:
+class ContradictionTally:
     """What became of the sentences, and of what was written in their gaps."""
 
     sentences: int = 0
@@ -124,7 +124,7 @@ def read_sentences(source: str, parser: Parser, seed: int = 0) -> Iterator[Parse
 def fit(
     sentences: Iterable[ParsedSentence],
     filler: Filler,
-    tally: Tally,
+    tally: ContradictionTally,
     shortest: int = SHORTEST,
     language: str | None = None,
 ) -> Iterator[ParsedSentence]:

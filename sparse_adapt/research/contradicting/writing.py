@@ -17,7 +17,7 @@ from sparse_adapt.report.progress import Before, ProgressFor, no_progress_for
 from sparse_adapt.research.contradicting.contradict import (
     EACH,
     SHORTEST,
-    Tally,
+    ContradictionTally,
     admit,
     contradictions,
     fit,
@@ -59,7 +59,7 @@ def write(
     tuned: Path | None = None,
     device: str = "cpu",
     progress_for: ProgressFor = no_progress_for,
-) -> Tally:
+) -> ContradictionTally:
     """Write a corpus's contradictions to a file, and to `tuned` the generator that tuning made.
 
     Raises InputError where there is no sentence to contradict, or a generator puts back what was there; ConfigError
@@ -71,7 +71,7 @@ def write(
         check_free(Place(tuned, place.overwrite, resumable=False))
     if request.detect:
         check_language(request.language)
-    tally = Tally()
+    tally = ContradictionTally()
     with way_to_file(place) as work:
         check_request(work / REQUEST_FILE, request._asdict())
         parser = Parser(request.language)
@@ -117,7 +117,11 @@ def write(
 
 
 def _read(
-    request: ContradictRequest, parser: Parser, filler: Filler, tally: Tally, progress_for: ProgressFor
+    request: ContradictRequest,
+    parser: Parser,
+    filler: Filler,
+    tally: ContradictionTally,
+    progress_for: ProgressFor,
 ) -> list[ParsedSentence]:
     """The sentences that something can be replaced in."""
     progress, sentences = progress_for("sentences read", None), []
