@@ -233,15 +233,15 @@ def test_a_graft_learns_to_rank_by_questions_of_people(wide, tiny_model, tmp_pat
         questions / "queries.jsonl",
         [Query(f"q{number}", f"where is the {word}?") for number, word in enumerate(WORDS)],
     )
-    write_judgements(
-        questions / "qrels" / "train.tsv", {f"q{number}": {f"p{number}": 1} for number in range(20)}
-    )
+    judged = {f"q{number}": {"p30": 0, f"p{number}": 1} for number in range(20)}
+    judged["q0"] = {"p30": 0, "elsewhere": 1}  # nothing here answers it
+    write_judgements(questions / "qrels" / "train.tsv", judged)
     settings = {**QUICK, "rank": {"steps": 2, "batch_size": 2, "device": "cpu", "precision": "float32"}}
-    given = {"encoder": str(wide), "sparse": str(tiny_model), "ranked": 30, "queries": 12, "progress": False}
+    given = {"encoder": str(wide), "sparse": str(tiny_model), "ranked": 30, "queries": 20, "progress": False}
     sa.graft(["gatrocraptic"], tmp_path / "grafted", questions=questions, **given, **settings)
     ranking = tmp_path / "grafted" / "ranking"
     drawn = {query.query_id: query.document_id for query in read_synthetic_queries(ranking)}
-    assert len(drawn) == 12 and all(source == name.replace("q", "p") for name, source in drawn.items())
+    assert len(drawn) == 19 and all(source == name.replace("q", "p") for name, source in drawn.items())
     known = {document.document_id for document in read_documents(ranking)}
     assert len(known) == 30 and set(drawn.values()) < known
     entries = list(read_candidates(ranking / "candidates.jsonl"))

@@ -326,13 +326,11 @@ def write_questions(source: str, settings: GraftSettings, folder: Path) -> str:
     documents = {each.document_id: each for each in collection.documents}
     questions = []
     for query in sample(collection.queries, min(settings.queries, settings.ranked), settings.seed):
-        grades = {
-            name: grade for name, grade in collection.judgements[query.query_id].items() if name in documents
-        }
-        if grades:
-            questions.append(
-                SyntheticQuery(query.query_id, query.text, GIVEN, max(grades, key=grades.__getitem__))
-            )
+        grades = collection.judgements[query.query_id]
+        answers = [name for name in grades if grades[name] > 0 and name in documents]
+        if answers:
+            best = max(answers, key=grades.__getitem__)
+            questions.append(SyntheticQuery(query.query_id, query.text, GIVEN, best))
     answering = {question.document_id for question in questions}
     others = [name for name in documents if name not in answering]
     chosen = {*answering, *sample(others, max(0, settings.ranked - len(answering)), settings.seed)}
