@@ -271,13 +271,19 @@ def keywords_of(run: Path, documents: Sequence[Document], telling: Telling, seed
 
 
 def trade_off(rows: Sequence[dict[str, Any]]) -> str:
-    """Each model's mean gains in points, over collections and seeds, and those of the models that are kept."""
+    """Each model's gains in points, and those of the models that are kept: means of collections, of their seeds."""
     kinds = (ALL, REAL, PACKAGE, MSMARCO)
     lines = [line(["model", *kinds]), line(["---", *["---:"] * len(kinds)])]
     models = {name: [row for row in rows if row["model"] == name] for name in (row["model"] for row in rows)}
     for name, of in (models | {"**kept**": [row for row in rows if row.get(KEPT)]}).items():
-        lines.append(line([name, *(f"{100 * fmean(row[kind] for row in of):+.1f}" for kind in kinds)]))
+        lines.append(line([name, *(f"{100 * mean_of_collections(of, kind):+.1f}" for kind in kinds)]))
     return "\n".join(lines)
+
+
+def mean_of_collections(rows: Sequence[dict[str, Any]], kind: str) -> float:
+    """The mean over collections of the mean over seeds, so that each collection counts as much."""
+    collections = dict.fromkeys(row["collection"] for row in rows)
+    return fmean(fmean(row[kind] for row in rows if row["collection"] == each) for each in collections)
 
 
 def of_kept(rows: Sequence[dict[str, Any]]) -> str:
