@@ -16,23 +16,23 @@ Ask = Callable[[list[dict[str, float]], int], Iterator[dict[str, float]]]
 """Queries as weights by name, none empty -> the k best documents of each with their scores, best first."""
 
 
-class LuceneHit(Protocol):
+class ScoreDoc(Protocol):
     """A document's number in the index, and its score."""
 
     doc: int
     score: float
 
 
-class LuceneHits(Protocol):
+class TopDocs(Protocol):
     """The best documents for a query, best first."""
 
-    scoreDocs: Sequence[LuceneHit]
+    scoreDocs: Sequence[ScoreDoc]
 
 
 class LuceneSearcher(Protocol):
     """Lucene's searcher, as far as it is asked."""
 
-    def search(self, query: object, k: int) -> LuceneHits:
+    def search(self, query: object, k: int) -> TopDocs:
         """The k best documents for a query."""
 
 

@@ -24,7 +24,7 @@ from sparse_adapt.files.place import Place, portable
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.demo_report import ALONE, BASE, KINDS, SPLITS, TOP, criteria, has_alone
 from sparse_adapt.pipeline.plan import Plan
-from sparse_adapt.pipeline.report import ColumnFigures, Demonstrated, HardQuery, TermFigures
+from sparse_adapt.pipeline.report import ColumnFigures, Demonstrated, DemoTermFigures, HardQuery
 from sparse_adapt.pipeline.run import (
     Finished,
     Listener,
@@ -210,7 +210,7 @@ def _term_figures(
     texts: TermTexts,
     documents: csr_matrix,
     queries: Mapping[str, csr_matrix],
-) -> TermFigures:
+) -> DemoTermFigures:
     """A term's weight where it is said, meant, and neither; its lightest piece's where it has no token."""
     ids = _token_ids(model, texts.term)
     own, others = texts.rows, np.setdiff1d(np.arange(len(scene.documents)), texts.rows)

@@ -15,7 +15,7 @@ class HardQuery(TypedDict):
     all_on_top: bool
 
 
-class TermFigures(TypedDict):
+class DemoTermFigures(TypedDict):
     """A term's weight in each document that says it and each hard query that means it, and the largest elsewhere."""
 
     term: str
@@ -37,7 +37,7 @@ ColumnFigures = TypedDict(
         "model": str,
         "general": dict[str, dict[str, float]],
         "hard_queries": dict[str, HardQuery],
-        "terms": list[TermFigures],
+        "terms": list[DemoTermFigures],
         "ndcg@10": dict[str, dict[str, float]],
         "nonzero_document": float,
         "nonzero_query": float,

@@ -103,7 +103,7 @@ def _markdown_cell(value: Cell, column: Column) -> str:
 PARTS: tuple[Part, ...] = get_args(Part)
 
 
-class Compared(TypedDict, total=False):
+class ComparedFigures(TypedDict, total=False):
     """Means of each measure; beside a baseline its means, the differences, and p-values without and with correction."""
 
     model: Figures
@@ -113,19 +113,19 @@ class Compared(TypedDict, total=False):
     adjusted: Figures
 
 
-class Retained(Compared, total=False):
+class Retained(ComparedFigures, total=False):
     """What a model keeps, by queries of one kind; of the general ones each row of `selection.general` as well."""
 
     rows: list[dict[str, Any]]
 
 
-class Evaluated(Compared, total=False):
+class Evaluated(ComparedFigures, total=False):
     """What `sparse-adapt evaluate --json` prints: means, then those of each kind of query, then each query's.
 
     Of a query: its id and kind, each model's measures, and what it ranks best.
     """
 
-    kinds: dict[str, Compared]
+    kinds: dict[str, ComparedFigures]
     queries: list[dict[str, Any]]
     count: dict[str, int]
     retention: dict[str, Retained]
@@ -133,7 +133,7 @@ class Evaluated(Compared, total=False):
 
 def tabulate_evaluation(evaluation: Evaluated, title: str = "") -> Table:
     """Rows of measures from `evaluate.evaluation`: over all queries, then of each kind, then what a model keeps."""
-    groups: dict[str, Compared] = {
+    groups: dict[str, ComparedFigures] = {
         "": evaluation,
         **evaluation.get("kinds", {}),
         **evaluation.get("retention", {}),
@@ -155,5 +155,5 @@ def tabulate_evaluation(evaluation: Evaluated, title: str = "") -> Table:
     return Table(title, tuple(columns), rows, P_VALUE_NOTE if compared else "")
 
 
-def _measure_row(group: Compared, measure: str) -> dict[str, Cell]:
+def _measure_row(group: ComparedFigures, measure: str) -> dict[str, Cell]:
     return {name: group[name][measure] for name in PARTS if name in group}

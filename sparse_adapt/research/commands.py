@@ -39,7 +39,7 @@ from sparse_adapt.report.tables import Column, Row, Table
 
 if TYPE_CHECKING:
     from sparse_adapt.model.kinds import EitherEncoder
-    from sparse_adapt.research.coin.coining import Report
+    from sparse_adapt.research.coin.coining import CoinReport
     from sparse_adapt.research.coin.recovery import CoinedResult, Recovery
     from sparse_adapt.research.origins import Origins
 
@@ -161,7 +161,7 @@ def recovery(
     return Tables(content, [table], ending)
 
 
-def _coined_table(report: "Report") -> Table:
+def _coined_table(report: "CoinReport") -> Table:
     columns = (
         Column("word", "word", "token"),
         Column("coined", "invented", "token"),

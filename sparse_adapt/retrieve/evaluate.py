@@ -35,7 +35,7 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.report.progress import Progress, no_progress
-from sparse_adapt.report.tables import Compared, Evaluated, Figures
+from sparse_adapt.report.tables import ComparedFigures, Evaluated, Figures
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.search import search
 from sparse_adapt.retrieve.significance import Values, holm, randomisation_test
@@ -268,7 +268,7 @@ def _measured(run: Run, sizes: Sequence[Values], collection: Collection) -> Mode
 
 def compare(
     result: ModelResult, baseline: ModelResult, kind: str | None = None, *, seed: int = 0
-) -> Compared:
+) -> ComparedFigures:
     """Two models on the same queries and documents: means, model minus baseline, how likely chance gives as much.
 
     A `p_value` comes from `randomisation_test`; `adjusted` ones have Holm's correction over these measures.
@@ -278,7 +278,7 @@ def compare(
     p_values = {
         name: randomisation_test(ours[name] - theirs[name], np.random.default_rng(seed)) for name in ours
     }
-    return Compared(
+    return ComparedFigures(
         model=result.means(kind),
         baseline=baseline.means(kind),
         difference={name: float((ours[name] - theirs[name]).mean()) for name in ours},
@@ -305,11 +305,11 @@ def evaluation(result: ModelResult, baseline: ModelResult | None = None) -> Eval
     return content
 
 
-def _figures(result: ModelResult, baseline: ModelResult | None, kind: str | None = None) -> Compared:
+def _figures(result: ModelResult, baseline: ModelResult | None, kind: str | None = None) -> ComparedFigures:
     return {"model": result.means(kind)} if baseline is None else compare(result, baseline, kind)
 
 
-def _correct(groups: Sequence[Compared]) -> None:
+def _correct(groups: Sequence[ComparedFigures]) -> None:
     """Put Holm's correction over the tests of all groups into each group."""
     tests = [(group, name) for group in groups for name in group["p_value"]]
     corrected = holm([group["p_value"][name] for group, name in tests])

@@ -79,7 +79,7 @@ class Coined(Record):
     forms: dict[str, int]
 
 
-class Report(Record):
+class CoinReport(Record):
     """What was made. `carried` counts the queries, of any split, that hold a replaced word."""
 
     source: str
@@ -99,7 +99,7 @@ def replace_words(
     *,
     counted: Progress = no_progress,
     written: Progress = no_progress,
-) -> Report:
+) -> CoinReport:
     """Make a collection with coined terms; reads the documents twice, and holds none of them.
 
     vocabulary: entries of the model's vocabulary, which no coined word may be. `counted` and `written` hear of
@@ -140,12 +140,12 @@ def replace_words(
     return report
 
 
-def read_coined(folder: str | Path) -> Report:
+def read_coined(folder: str | Path) -> CoinReport:
     """What `coin` says of a collection that it made. Raises InputError for any other folder."""
     path = Path(folder) / COINED_FILE
     if not path.is_file():
         raise InputError(folder, f"holds no {COINED_FILE}; make one with: sparse-adapt coin")
-    return read_record(path, Report)
+    return read_record(path, CoinReport)
 
 
 class _Tally:
@@ -181,9 +181,9 @@ def _report(
     tally: _Tally,
     queries: list[Query],
     carried: list[Query],
-) -> Report:
+) -> CoinReport:
     """The report; its counts are those of the documents that were written."""
-    return Report(
+    return CoinReport(
         source=_absolute(settings.collection),
         seed=settings.seed,
         candidates=candidates,
