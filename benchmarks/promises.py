@@ -191,7 +191,8 @@ def measure(
     )
     choice = json.loads((run / CHOICE_FILE).read_text())
     general = {row["name"]: row["general"] for row in choice["tried"]}
-    kept, bound = choice["tried"][choice["kept"]]["name"], min(0.0, choice["general"][0]["low"])
+    kept = choice["tried"][choice["kept"]]["name"]
+    bound = min((0.0, *(row["low"] for row in choice["general"][:1])))  # no row where the base model is kept
     held = of_run(run)
     keywords = None if telling is None else keywords_of(run, real.documents, telling, seed)
     makers = makers_of(plan, run, INTERPOLATIONS, Reading())
@@ -274,15 +275,20 @@ def trade_off(rows: Sequence[dict[str, Any]]) -> str:
     """Each model's gains in points, and those of the models that are kept: means of collections, of their seeds."""
     kinds = (ALL, REAL, PACKAGE, MSMARCO)
     lines = [line(["model", *kinds]), line(["---", *["---:"] * len(kinds)])]
-    models = {name: [row for row in rows if row["model"] == name] for name in (row["model"] for row in rows)}
-    for name, of in (models | {"**kept**": [row for row in rows if row.get(KEPT)]}).items():
+    groups = [(name, [row for row in rows if row["model"] == name]) for name in names_of(rows, "model")]
+    for name, of in (*groups, ("**kept**", [row for row in rows if row.get(KEPT)])):
         lines.append(line([name, *(f"{100 * mean_of_collections(of, kind):+.1f}" for kind in kinds)]))
     return "\n".join(lines)
 
 
+def names_of(rows: Sequence[dict[str, Any]], key: str) -> list[str]:
+    """The different models or collections of some rows, in their order."""
+    return list(dict.fromkeys(row[key] for row in rows))
+
+
 def mean_of_collections(rows: Sequence[dict[str, Any]], kind: str) -> float:
     """The mean over collections of the mean over seeds, so that each collection counts as much."""
-    collections = dict.fromkeys(row["collection"] for row in rows)
+    collections = names_of(rows, "collection")
     return fmean(fmean(row[kind] for row in rows if row["collection"] == each) for each in collections)
 
 
@@ -293,7 +299,7 @@ def of_kept(rows: Sequence[dict[str, Any]]) -> str:
     ]
     lines.append(line(["---", *["---:"] * 6]))
     idf = {(row["collection"], row["seed"]): max(0.0, row[REAL]) for row in rows if row["model"] == IDF}
-    for collection in dict.fromkeys(row["collection"] for row in rows):
+    for collection in names_of(rows, "collection"):
         of = [row for row in rows if row["collection"] == collection and row.get(KEPT)]
         beyond = [row[REAL] - idf[collection, row["seed"]] for row in of]
         columns = (
@@ -310,7 +316,7 @@ def of_kept(rows: Sequence[dict[str, Any]]) -> str:
 def correlations(rows: Sequence[dict[str, Any]]) -> str:
     """Spearman's correlation of each kind's gain with the real one, within each collection and over all models."""
     kinds = (ALL, "title", "sentence", "phrase", KEYWORDS)
-    collections = list(dict.fromkeys(row["collection"] for row in rows))
+    collections = names_of(rows, "collection")
     lines = [line(["promised by", *collections, "together", "mean gain promised"])]
     lines.append(line(["---", *["---:"] * (len(collections) + 2)]))
     learnt = [row for row in rows if row["model"] != "base"]
