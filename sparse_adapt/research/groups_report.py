@@ -76,13 +76,13 @@ def nearest_table(name: str, groups: Groups) -> Table:
 
 def _figures(model: str, groups: Groups) -> list[Row]:
     rows: list[Row] = []
+    alike = {
+        "within": groups.within,
+        "between": groups.between,
+        "v_measure": groups.v_measure,
+        "mean_difference": groups.mean_difference,
+    }
     for name, group_accuracy in groups.found.items():
-        alike = {
-            "within": groups.within,
-            "between": groups.between,
-            "v_measure": groups.v_measure,
-            "mean_difference": groups.mean_difference,
-        }
         accuracy = {f"at {k}": group_accuracy.accuracy[k] for k in AT}
         rows.append(
             {

@@ -109,15 +109,17 @@ def read_suite(path: str | Path) -> Suite:
     tables = {name: file.table(name) for name in ("rows", "collections", "groups")}
     top = file.validate(SuiteFile, file.content, (), also=tuple(tables))
     file.check_known("measure", top.measure, tuple(MEASURES), "measure")
+    entries: dict[str, dict[str, Mapping[str, object]]] = {name: {} for name in tables}
     for name, table in tables.items():
         if not table and name != "groups":
             file.fail(f"needs a table [{name}] with at least one entry", (), name)
         for key, value in table.items():
             if not isinstance(value, dict):
                 file.fail(f"needs a table in braces (found: {value!r})", (name,), key)
-    rows = _entries(file, SuiteRanker, "rows", tables["rows"])
-    places = _entries(file, SuiteCollection, "collections", tables["collections"])
-    groups = _entries(file, SuiteGroups, "groups", tables["groups"])
+            entries[name][key] = value
+    rows = _entries(file, SuiteRanker, "rows", entries["rows"])
+    places = _entries(file, SuiteCollection, "collections", entries["collections"])
+    groups = _entries(file, SuiteGroups, "groups", entries["groups"])
     top = top.model_copy(update={"baseline": top.baseline or next(iter(rows))})
     file.check_known("baseline", top.baseline, tuple(rows), "baseline")
     for name, row in rows.items():
@@ -136,14 +138,10 @@ def read_suite(path: str | Path) -> Suite:
 
 
 def _entries(
-    file: TomlFile, kind: type[Entry], table: str, content: Mapping[str, object]
+    file: TomlFile, kind: type[Entry], table: str, content: Mapping[str, Mapping[str, object]]
 ) -> dict[str, Entry]:
     """The entries of a table, each checked."""
-    return {
-        name: file.validate(kind, entry, (table, name), also=())
-        for name, entry in content.items()
-        if isinstance(entry, dict)
-    }
+    return {name: file.validate(kind, entry, (table, name), also=()) for name, entry in content.items()}
 
 
 def _from_here(file: TomlFile, entry: Entry, keys: tuple[str, ...]) -> Entry:
