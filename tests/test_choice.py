@@ -13,7 +13,7 @@ from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
-from sparse_adapt.retrieve.evaluate import ModelResult
+from sparse_adapt.retrieve.evaluate import ModelResult, read_collection
 from sparse_adapt.selection import comparison, models
 from sparse_adapt.selection.comparison import TaughtDefinitions, keep_or_refuse, weigh
 from sparse_adapt.selection.models import (
@@ -28,6 +28,7 @@ from sparse_adapt.selection.models import (
     keep,
     try_models,
 )
+from sparse_adapt.selection.retention import encode_collection, weighed
 from sparse_adapt.selection.rule import BESIDE_RANKING
 from sparse_adapt.terms.mining import Term
 
@@ -224,6 +225,23 @@ def test_powers_of_learnt_scales_are_tried_and_saved(tiny_model, learnt, tmp_pat
         assert kept.token_scales_of() == pytest.approx(learnt.token_scales_of() ** power, abs=1e-4)
     keep(Choice(choice.tried, 2), makers, list(texts.values()), tmp_path / "published")
     assert SparseEncoder.load(tmp_path / "published").token_scales is None
+
+
+@pytest.mark.parametrize("place", [1, 3, 5])
+def test_vectors_of_general_questions_are_those_of_the_model_that_is_kept(
+    tiny_model, learnt, zorvex_collection, tmp_path, place
+):
+    collection = read_collection(zorvex_collection)
+    learnt.save(tmp_path / "learnt")
+    load = partial(SparseEncoder.load, tmp_path / "learnt")
+    makers = [Maker("base", None, partial(SparseEncoder.load, tiny_model)), Maker("rank", 0.0, load)]
+    choice = replace(try_models(makers, collection, general=collection), kept=place)
+    keep(choice, makers, collection.documents, tmp_path / "model")
+    model = SparseEncoder.load(tmp_path / "model")
+    anew = encode_collection(model, collection)
+    stored = weighed(model, choice.general[choice.best.name])
+    assert (stored.documents != anew.documents).nnz == (stored.queries != anew.queries).nnz == 0
+    assert (stored.documents != choice.general["base"].documents).nnz > 0
 
 
 def test_a_model_adapted_before_is_compared_with_the_scales_it_has(learnt, tmp_path):

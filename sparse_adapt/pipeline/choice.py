@@ -52,7 +52,7 @@ from sparse_adapt.selection.models import (
 )
 from sparse_adapt.selection.questions import general_collection
 from sparse_adapt.selection.record import Chosen, OnJudged
-from sparse_adapt.selection.retention import measure_retention
+from sparse_adapt.selection.retention import measure_retention, weighed
 from sparse_adapt.selection.rule import MAY_LOSE, falls_of_choice, retention_lines
 from sparse_adapt.stages.card import in_short, with_record, write_card
 from sparse_adapt.stages.dictionary import Dictionary
@@ -176,6 +176,8 @@ def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
             write_record(partial_folder, about, work.run)
         partial_folder.rename(folder / "model")
         write_json(folder / CHOICE_FILE, stored)
+        if choice.general:
+            work.general = [choice.general[name] for name in (BASE, choice.best.name)]
         message = f"{choice.best.label} is kept, of {len(choice.tried)} models on "
         message += f"{len(held_out.queries):,} queries set aside"
         return message if stored.get("refused") is None else f"{message}; {stored['refused']}"
@@ -202,7 +204,8 @@ def measure_best(work: Work) -> None:
         if number != 0:
             base = open_sparse(request.model, request.reading)
             model = SparseEncoder.load(folder / "model", request.device)
-            retention = measure_retention(base, model, work.documents)
+            made = [weighed(*each) for each in zip((base, model), work.general, strict=False)]
+            retention = measure_retention(base, model, work.documents, made)
         write_json(folder / RETENTION_FILE, retention)
         return (
             retention_lines(retention)[0]

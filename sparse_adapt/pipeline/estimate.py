@@ -113,7 +113,7 @@ def expected(
             "comparing models on the queries set aside",
             (2**choices - 1) * MODELS_COMPARED * pool * speeds.encoding,
         ),
-        ("retention", *general_expected(speeds, documents, choices * MODELS_COMPARED + 2)),
+        ("choice", *general_expected(speeds, documents, choices * MODELS_COMPARED)),
     ]
     rows = [Expected(what, seconds) for name, what, seconds in parts if name not in done]
     return [row for row in rows if row.seconds >= 0.5]
@@ -122,7 +122,7 @@ def expected(
 def general_expected(speeds: Speeds, documents: Sequence[Document], models: int) -> Expected:
     """How long models read the general passages, which are shorter or longer than the documents.
 
-    Each of so many that could be kept reads them, and at the end the base model and the kept one.
+    Each of so many that could be kept reads them.
     """
     general = general_collection()
     longer = _mean_length(general.documents) / max(1.0, _mean_length(documents))

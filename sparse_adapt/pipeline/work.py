@@ -14,6 +14,7 @@ from sparse_adapt.pipeline.estimate import Expected
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.pipeline.run import Listener
 from sparse_adapt.report.progress import Progress
+from sparse_adapt.selection.retention import EncodedCollection
 from sparse_adapt.teachers.teacher import Teacher
 
 RANKING = (
@@ -57,6 +58,9 @@ class Work:
     records: dict[str, Done] = field(default_factory=dict)
     with_new_terms: int = 0  # documents
     ranked: Path | None = None  # the model that learnt to rank beside words
+    general: Sequence[
+        EncodedCollection
+    ] = ()  # of the base model and the kept one, where this process made them
 
     def step(
         self, name: str, sources: Mapping[str, object], makes: Sequence[str], do: Callable[[], str]

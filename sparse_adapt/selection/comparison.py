@@ -6,6 +6,7 @@ was taught; the judged queries of a corpus where it has some. Dimensions: B text
 
 import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -136,7 +137,7 @@ def keep_or_refuse(
     if evidence.refused is None:
         return choice, stored
     choice, shown = keep_or_refuse(
-        Choice(candidates, instead), makers, documents, TaughtDefinitions(), seed, folder
+        replace(choice, kept=instead), makers, documents, TaughtDefinitions(), seed, folder
     )
     if choice.kept:
         stored |= {"evidence": shown["evidence"], "meaning": shown["meaning"]}

@@ -9,13 +9,12 @@ texts, and less of it is less wrong. Dimensions: V vocabulary."""
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, NamedTuple, cast
 
 import numpy as np
 import torch
-from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.collection.readers import Document, Query
@@ -28,6 +27,7 @@ from sparse_adapt.retrieve.significance import randomisation_test
 from sparse_adapt.selection.evidence import GENERAL, by_kind
 from sparse_adapt.selection.general import GeneralRow, general_rows
 from sparse_adapt.selection.record import Chosen, Tried
+from sparse_adapt.selection.retention import EncodedCollection, encode_collection
 from sparse_adapt.selection.rule import MAY_LOSE
 
 MEASURE = "ndcg@10"
@@ -83,10 +83,14 @@ class ComparedModel:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """All that was tried, the first of it the base model as it is, and which is kept."""
+    """All that was tried, the first of it the base model as it is, and which is kept.
+
+    general: of each model without token scales, by its maker's name, the vectors of general questions and passages.
+    """
 
     tried: tuple[ComparedModel, ...]
     kept: int
+    general: Mapping[str, EncodedCollection] = field(default_factory=dict)
 
     @property
     def best(self) -> ComparedModel:
@@ -147,35 +151,15 @@ def _graded(entry: Candidates) -> dict[str, int]:
     return {entry.document_ids[row]: GRADES - place for place, row in enumerate(order)}
 
 
-class ModelVectors:
-    """A model's vectors of the queries set aside and, where they count, of general questions, without token scales."""
-
-    def __init__(self, encoder: SparseEncoder, collection: Collection, general: Collection | None) -> None:
-        self.collections = [collection] if general is None else [collection, general]
-        self.vectors = [
-            (
-                encode(encoder, [query.text for query in each.queries], "query"),
-                encode(encoder, [document.full_text for document in each.documents], "document"),
-            )
-            for each in self.collections
-        ]
-
-    @property
-    def documents(self) -> csr_matrix:
-        """Those of the queries set aside: (documents, V)."""
-        return self.vectors[0][1]
-
-    def answers(self, token_scales: TokenScales | None) -> list[ModelResult]:
-        """What the model reaches with some token scales (V) on the queries set aside, and on general questions."""
-        answers = []
-        for (queries, documents), collection in zip(self.vectors, self.collections, strict=True):
-            if token_scales is not None:
-                queries, documents = scaled(queries, token_scales), scaled(documents, token_scales)
-            result = evaluate_vectors(queries, documents, collection)
-            answers.append(
-                replace(result, run={})
-            )  # of many models gigabytes of rankings, which nobody reads
-        return answers
+def answers(encoded: Sequence[EncodedCollection], token_scales: TokenScales | None) -> list[ModelResult]:
+    """What a model reaches on each collection with some token scales (V), from its vectors without them."""
+    reached = []
+    for collection, queries, documents in encoded:
+        if token_scales is not None:
+            queries, documents = scaled(queries, token_scales), scaled(documents, token_scales)
+        result = evaluate_vectors(queries, documents, collection)
+        reached.append(replace(result, run={}))  # of many models gigabytes of rankings, which nobody reads
+    return reached
 
 
 def try_models(
@@ -194,27 +178,30 @@ def try_models(
     lacks.
     """
     candidates: list[ComparedModel] = []
+    vectors: dict[str, EncodedCollection] = {}
     for number, maker in enumerate(makers):
         encoder = maker.make()
         own, encoder.token_scales = encoder.token_scales, None
-        compared = ModelVectors(encoder, collection, general)
+        encoded = [encode_collection(encoder, each) for each in (collection, general) if each is not None]
         encoder.token_scales = own
+        if general is not None:
+            vectors[maker.name] = encoded[1]
         if own is None:
-            ways: dict[TokenWeighting, TokenScales] = {"idf": fourth_root(compared.documents)}
+            ways: dict[TokenWeighting, TokenScales] = {"idf": fourth_root(encoded[0].documents)}
         else:
             powers: dict[TokenWeighting, float] = POWERS if maker.back is not None else {"token scales": 1.0}
             learnt = encoder.token_scales_of()
             ways = {power_name: _power(learnt, power) for power_name, power in powers.items()}
-        of_ways = {power_name: compared.answers(token_scales) for power_name, token_scales in ways.items()}
+        of_ways = {power_name: answers(encoded, token_scales) for power_name, token_scales in ways.items()}
         adapted_before = number == 0 and own is not None  # and so compared as it stands
-        plain = of_ways["token scales"] if adapted_before else compared.answers(None)
+        plain = of_ways["token scales"] if adapted_before else answers(encoded, None)
         candidates.append(ComparedModel(maker.name, "", maker.back, *plain))
         candidates += [
-            ComparedModel(maker.name, power_name, maker.back, *answers)
-            for power_name, answers in of_ways.items()
+            ComparedModel(maker.name, power_name, maker.back, *reached)
+            for power_name, reached in of_ways.items()
         ]
         progress(1)
-    return Choice(tuple(candidates), choose(candidates, words=words, table=table))
+    return Choice(tuple(candidates), choose(candidates, words=words, table=table), vectors)
 
 
 def _power(token_scales: TokenScales, power: float) -> TokenScales:

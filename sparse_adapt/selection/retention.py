@@ -66,6 +66,13 @@ def encode_collection(
     return EncodedCollection(collection, queries, encode(model, texts, "document", progress=progress))
 
 
+def weighed(model: SparseEncoder, encoded: EncodedCollection) -> EncodedCollection:
+    """Vectors that a model gave without token scales, each weight times the factor that its token has in the model."""
+    return encoded._replace(
+        queries=model.weighed(encoded.queries), documents=model.weighed(encoded.documents)
+    )
+
+
 def new_terms(model: SparseEncoder) -> list[list[int]]:
     """The tokens that a model was given, each a term by itself."""
     return [[token.token_id] for token in model.new_tokens]
@@ -168,18 +175,27 @@ def _over(documents: tuple[Document, ...], collection: Collection) -> Collection
 
 
 def measure_retention(
-    base: SparseEncoder, adapted: SparseEncoder, documents: Sequence[Document]
+    base: SparseEncoder,
+    adapted: SparseEncoder,
+    documents: Sequence[Document],
+    general: Sequence[EncodedCollection] = (),
 ) -> dict[str, Retained]:
-    """Both models' means by kind and measure, differences and p-values. `documents`: of the corpus."""
-    domain, general = _known_in([base, adapted], documents), general_collection()
-    return retention_figures(
-        *(_with_background(model, domain, general) for model in (adapted, base)), questions=general.queries
+    """Both models' means by kind and measure, differences and p-values. `documents`: of the corpus.
+
+    `general`: vectors of the general questions and passages by either model, where they were made before.
+    """
+    models, domain = (base, adapted), _known_in([base, adapted], documents)
+    there = general or [encode_collection(model, general_collection()) for model in models]
+    baseline, ours = (
+        _with_background(model, domain, each) for model, each in zip(models, there, strict=True)
     )
+    return retention_figures(ours, baseline, questions=there[0].collection.queries)
 
 
 def measure_alone(model: SparseEncoder, documents: Sequence[Document]) -> dict[str, Retained]:
     """One model's means by kind and measure, as `measure_retention` has them beside a base model's."""
-    return retention_figures(_with_background(model, _known_in([model], documents), general_collection()))
+    there = encode_collection(model, general_collection())
+    return retention_figures(_with_background(model, _known_in([model], documents), there))
 
 
 def _known_in(models: Sequence[SparseEncoder], documents: Sequence[Document]) -> Collection:
@@ -190,11 +206,10 @@ def _known_in(models: Sequence[SparseEncoder], documents: Sequence[Document]) ->
     return known or Collection(tuple(some), (), {})
 
 
-def _with_background(model: SparseEncoder, domain: Collection, general: Collection) -> Groups:
+def _with_background(model: SparseEncoder, domain: Collection, general: EncodedCollection) -> Groups:
     """The four measures, with known items for the queries of the corpus; background texts that activate a term."""
     known, terms = domain if domain.queries else None, new_terms(model)
-    ours, there = encode_collection(model, domain), encode_collection(model, general)
-    groups = retention_of(model, ours, there, known, terms)
+    groups = retention_of(model, encode_collection(model, domain), general, known, terms)
     groups[BACKGROUND.name] = {
         BACKGROUND.measure: background_false_activations(model, TEXTS, terms).astype(np.float64)
     }
