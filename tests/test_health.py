@@ -14,6 +14,7 @@ from sparse_adapt.model.health import Head, sickness, unreachable
 from sparse_adapt.model.query_side import idf_side
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
+from sparse_adapt.stages.dynamic import Dynamic
 from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.synthetic.background import check_head, head_of
 from sparse_adapt.terms.mining import Term
@@ -83,3 +84,11 @@ def test_a_stage_stops_before_it_teaches_a_sick_model(tiny_model, zorvex_collect
         with pytest.raises(ModelError, match="dead"):
             carry_out_stage(stage, str(tmp_path / "dead"), files, Place(tmp_path / stage))
         assert not (tmp_path / stage).exists() and not (tmp_path / f"{stage}.partial").exists()
+
+
+def test_a_stage_that_makes_a_model_sick_says_so_and_leaves_nothing(tiny_model, zorvex_collection, tmp_path):
+    named = {"corpus": zorvex_collection}
+    settings = Dynamic(steps=6, learning_rate=0.3, train="all")
+    with pytest.raises(ModelError, match=r"^the stage dynamic made the model sick: .* a tenth of the learning"):
+        carry_out_stage("dynamic", str(tiny_model), named, Place(tmp_path / "sick"), settings)
+    assert list(tmp_path.iterdir()) == []

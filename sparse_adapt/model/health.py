@@ -88,18 +88,18 @@ def _begins_word(name: str, inside: str | None) -> bool:
     return not name.startswith(inside) if inside else len(name) > 1 and name.startswith(WORD_MARKS)
 
 
-def sickness(head: Head) -> str | None:
-    """What is wrong with a head, and what helps; None for one that can be taught."""
+def sickness(head: Head, *, taught: bool = False) -> str | None:
+    """What is wrong with a head, and what helps; None for one that can be taught, or was well `taught` by a stage."""
     first, last = HEALTHY_DOCUMENT
     if head.nonzero_document > FLOODED:
-        return (
-            f"its head gives weight to {head.nonzero_document:,.0f} tokens of a general passage, where {first} to "
-            f"{last} are usual: it was never trained to be sparse; train it as SPLADE first (SpladeLoss of "
-            "sentence-transformers), or choose another model"
-        )
-    if head.dark > DARK:
-        return (
-            f"its head gives no weight at all to {head.dark:.0%} of general passages: it is dead; go back to a "
-            "checkpoint from before, and train that with a weaker sparsity loss, or choose another model"
-        )
-    return None
+        fault = f"its head gives weight to {head.nonzero_document:,.0f} tokens of a general passage, where {first} to "
+        fault += f"{last} are usual: "
+        helps = "it was never trained to be sparse; train it as SPLADE first (SpladeLoss of sentence-transformers)"
+    elif head.dark > DARK:
+        fault = f"its head gives no weight at all to {head.dark:.0%} of general passages: "
+        helps = "it is dead; go back to a checkpoint from before, and train that with a weaker sparsity loss"
+    else:
+        return None
+    if taught:
+        return f"{fault}the steps were too large; teach it at a tenth of the learning rates, or in fewer steps"
+    return f"{fault}{helps}, or choose another model"

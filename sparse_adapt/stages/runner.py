@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from sparse_adapt.collection.sources import file_beside
-from sparse_adapt.errors import ConfigError, SparseAdaptError
+from sparse_adapt.errors import ConfigError, ModelError, SparseAdaptError
 from sparse_adapt.files.marker import empty, remove
 from sparse_adapt.files.place import Place
 from sparse_adapt.files.processes import common_folder, is_main
@@ -83,7 +83,7 @@ def carry_out_stage(
     """Carry out the stage of that name on a model. `named`: a path for each input that is named, by its key.
 
     Raises ConfigError where an input is missing, and what the readers raise, before the model is loaded, and
-    ModelError for one whose head is too sick to be taught.
+    ModelError for one whose head is too sick to be taught, or that the stage makes so.
     """
     started, stage = time.monotonic(), find_stage(name)
     settings = stage.settings() if settings is None else settings
@@ -198,13 +198,19 @@ def _terms(values: Mapping[str, float]) -> str:
 def _train(
     encoder: EitherEncoder, task: Task[Any], work: Path, progress: StepProgress | None
 ) -> list[dict[str, float]]:
-    """The history of the training. Nothing stays of one that was refused before there was anything to go on from."""
+    """The history of the training. Raises ModelError where that made the head sick.
+
+    Nothing stays of a sick model, nor of a training that was refused before there was anything to go on from.
+    """
     try:
-        return train(encoder, task, work, progress=progress)
-    except SparseAdaptError:
-        if is_main() and not (work / STATE_FILE).is_file():
+        history = train(encoder, task, work, progress=progress)
+        if isinstance(encoder, SparseEncoder):
+            check_head(encoder, f"the stage {task.name} made the model sick", taught=True)
+    except SparseAdaptError as error:
+        if is_main() and (isinstance(error, ModelError) or not (work / STATE_FILE).is_file()):
             remove(work)
         raise
+    return history
 
 
 def _folder(place: Place, begun: StageRecord, *, resumable: bool = True) -> AbstractContextManager[Path]:

@@ -95,10 +95,10 @@ def head_of(encoder: "SparseEncoder") -> "Head":
     )
 
 
-def check_head(encoder: "SparseEncoder", source: str) -> None:
-    """Raise ModelError, naming `source`, for a model whose head is sick, before anything is taught."""
+def check_head(encoder: "SparseEncoder", source: str, *, taught: bool = False) -> None:
+    """Raise ModelError, naming `source`, for a model whose head is sick: before it learns, or `taught` by a stage."""
     from sparse_adapt.model.health import sickness
 
-    fault = sickness(head_of(encoder))
+    fault = sickness(head_of(encoder), taught=taught)
     if fault is not None:
         raise ModelError(f"{source}: {fault}")
