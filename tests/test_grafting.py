@@ -246,6 +246,8 @@ def test_a_graft_learns_to_rank_by_questions_of_people(wide, tiny_model, tmp_pat
     assert len(known) == 30 and set(drawn.values()) < known
     entries = list(read_candidates(ranking / "candidates.jsonl"))
     assert entries and all(drawn[entry.query_id] in entry.document_ids for entry in entries)
+    with pytest.raises(ConfigError, match="ranked = 0: the model doesn't learn to rank, so questions teach"):
+        sa.graft(["gatrocraptic"], tmp_path / "more", questions=questions, **{**given, "ranked": 0})
     (questions / "qrels" / "train.tsv").unlink()
     with pytest.raises(InputError, match="holds no judgements"):
         sa.graft(["gatrocraptic"], tmp_path / "more", questions=questions, **given)

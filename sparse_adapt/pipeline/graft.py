@@ -127,6 +127,10 @@ class GraftRequest:
             )
         check_tokens(self.encoder, sparse.tokenizer)
         if self.questions is not None:
+            if not self.settings.ranked:
+                raise ConfigError(
+                    "ranked = 0: the model doesn't learn to rank, so questions teach nothing; leave one out"
+                )
             read_questions(self.questions)
 
     def sources(self) -> dict[str, Source]:
