@@ -88,6 +88,19 @@ def test_every_command_that_encodes_can_be_told_how_much_of_a_text_to_read():
     assert all("--max-tokens" not in options[name] for name in READS_AS_THE_MODEL_SAYS)
 
 
+def test_an_argument_that_takes_many_values_is_the_last_one():
+    """Or the last of its values would be taken for the next argument: `graft CORPUS CORPUS`."""
+    arguments = {
+        name: [param for param in command.params if param.param_type_name == "argument"]
+        for found in app.every_command().values()
+        for name, command in found.items()
+    }
+    many = {name: found for name, found in arguments.items() if any(each.nargs == -1 for each in found)}
+    assert "graft" in many
+    assert all(found[-1].nargs == -1 for found in many.values()), many
+    assert all(each.nargs == 1 for found in many.values() for each in found[:-1])
+
+
 @pytest.mark.parametrize("command", names())
 def test_every_command_explains_itself_by_h(sparse_adapt, command):
     short = sparse_adapt(command, "-h")

@@ -89,6 +89,8 @@ def test_a_stage_stops_before_it_teaches_a_sick_model(tiny_model, zorvex_collect
 def test_a_stage_that_makes_a_model_sick_says_so_and_leaves_nothing(tiny_model, zorvex_collection, tmp_path):
     named = {"corpus": zorvex_collection}
     settings = Dynamic(steps=6, learning_rate=0.3, train="all")
-    with pytest.raises(ModelError, match=r"^the stage dynamic made the model sick: .* a tenth of the learning"):
+    with pytest.raises(
+        ModelError, match=r"^the stage dynamic made the model sick: .* a tenth of the learning"
+    ):
         carry_out_stage("dynamic", str(tiny_model), named, Place(tmp_path / "sick"), settings)
     assert list(tmp_path.iterdir()) == []

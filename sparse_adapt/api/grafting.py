@@ -44,7 +44,6 @@ def graft(
             "Judged collection whose questions it learns to rank by, in place of queries made of the text. A question "
             "counts only where the teacher finds its passage.",
             metavar="COLLECTION",
-            place=True,
             check=a_corpus,
         ),
     ] = None,

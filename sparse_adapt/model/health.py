@@ -101,5 +101,7 @@ def sickness(head: Head, *, taught: bool = False) -> str | None:
     else:
         return None
     if taught:
-        return f"{fault}the steps were too large; teach it at a tenth of the learning rates, or in fewer steps"
+        return (
+            f"{fault}the steps were too large; teach it at a tenth of the learning rates, or in fewer steps"
+        )
     return f"{fault}{helps}, or choose another model"
