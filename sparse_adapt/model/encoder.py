@@ -7,7 +7,8 @@ Dimensions: B texts, L positions, H hidden, V vocabulary.
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from sparse_adapt.errors import ConfigError, ModelError
@@ -43,7 +45,12 @@ class NewToken:
 
 
 class Encoder(nn.Module, ABC):
-    """Texts to vectors, by a vocabulary that can grow."""
+    """Texts to vectors, by a vocabulary that can grow.
+
+    tokens_at_once: padded tokens whose activations are held at a time while the model learns; None: those of all texts.
+    """
+
+    tokens_at_once: int | None = None
 
     def __init__(
         self, tokenizer: PreTrainedTokenizerFast, new_tokens: Sequence[NewToken], max_tokens: int
@@ -90,8 +97,8 @@ class Encoder(nn.Module, ABC):
         """Make room for so many tokens; what is in the new rows is left to the caller."""
 
     @abstractmethod
-    def hidden(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """States (B, L, H) of one padded batch, of which vectors and masked words are made."""
+    def states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """States (B, L, H) of token ids (B, L), with all activations that the way back needs."""
 
     @abstractmethod
     def vectors(self, states: Tensor, attention_mask: Tensor, input_ids: Tensor) -> Tensor:
@@ -106,6 +113,39 @@ class Encoder(nn.Module, ABC):
         """Have documents read by windows from now on, or, with None, up to `max_tokens`."""
 
     # -- what both have -----------------------------------------------------------------------
+
+    def hidden(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """States (B, L, H) of one padded batch (B, L), of which vectors and masked words are made.
+
+        Under a bound on tokens the texts go through the model in parts, and the way back makes the activations of one
+        part at a time anew (Chen et al. 2016, arXiv:1604.06174). The states of all texts are there for the loss, which
+        is that of the whole batch (Gao et al. 2021, arXiv:2101.06983).
+        """
+        if self.tokens_at_once is None:
+            return self.states(input_ids, attention_mask)
+        rows = max(1, self.tokens_at_once // input_ids.shape[1])
+        read = self._again if torch.is_grad_enabled() else self.states
+        parts = zip(input_ids.split(rows), attention_mask.split(rows), strict=True)
+        return torch.cat([read(*part) for part in parts])
+
+    def _again(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """States (B, L, H) without their activations: the way back reads the texts once more, as they are read now."""
+        embeddings, training = self.transformer.get_input_embeddings(), self.training
+        look_up = vars(embeddings).get("forward")
+
+        def read(ids: Tensor, mask: Tensor) -> Tensor:  # (B, L) twice -> (B, L, H)
+            later = self.training
+            self.train(training)
+            try:
+                with looking_up(embeddings, look_up):
+                    return self.states(ids, mask)
+            finally:
+                self.train(later)
+
+        states: Tensor = checkpoint(
+            read, input_ids, attention_mask, use_reentrant=False, preserve_rng_state=training
+        )
+        return states
 
     @property
     def input_rows(self) -> nn.Parameter:
@@ -174,6 +214,19 @@ class Encoder(nn.Module, ABC):
         if len(old) > self.max_tokens:
             old = [*old[: self.max_tokens - 1], old[-1]]
         return old
+
+
+@contextmanager
+def looking_up(embeddings: nn.Module, look_up: Callable[[Tensor], Tensor] | None) -> Iterator[None]:
+    """Let embeddings look token ids (B, L) up by another function for the while; None: as they do already."""
+    if look_up is None or "forward" in vars(embeddings):
+        yield
+        return
+    embeddings.forward = look_up
+    try:
+        yield
+    finally:
+        del embeddings.forward
 
 
 def write_vocabulary(folder: Path, encoder: Encoder, windows: Windows | None = None) -> None:

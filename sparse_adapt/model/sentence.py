@@ -191,7 +191,7 @@ class SentenceEncoder(Encoder):
 
     # -- text to vectors ----------------------------------------------------------------------
 
-    def hidden(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+    def states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """States (B, L, H): the transformer's last ones."""
         states: Tensor = self.body(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
         return states

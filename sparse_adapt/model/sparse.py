@@ -20,6 +20,7 @@ from sparse_adapt.model.encoder import (
     DEFAULT_MAX_TOKENS,
     Encoder,
     NewToken,
+    looking_up,
     read_vocabulary,
     write_vocabulary,
 )
@@ -262,7 +263,7 @@ class SparseEncoder(Encoder):
             return super().tokenize(put)
         return tokenize(self.tokenizer, put, self.query_side.longest, special=False)
 
-    def hidden(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+    def states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Hidden states (B, L, H) after the head's transform: what the decoder rows are multiplied with."""
         with self.without_decoder():
             states: Tensor = self.masked_lm(input_ids=input_ids, attention_mask=attention_mask).logits
@@ -302,11 +303,8 @@ class SparseEncoder(Encoder):
         def look_up(ids: Tensor) -> Tensor:
             return functional.embedding(torch.searchsorted(tokens, ids), table)
 
-        embeddings.forward = look_up  # type: ignore[method-assign, assignment]
-        try:
+        with looking_up(embeddings, look_up):
             yield
-        finally:
-            del embeddings.forward
 
     def pool(self, input_ids: Tensor, attention_mask: Tensor, wanted: Tensor | None = None) -> Pooled:
         """Largest logit of every token and its position, both (B, V), for one padded batch."""

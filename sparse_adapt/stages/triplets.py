@@ -5,8 +5,8 @@ expected scoring work of a text. Where nobody wrote what says the same, the text
 a second time with dropout on, as Gao et al. 2021 (arXiv:2104.08821) have it. Two stages learn so, first `triplets`
 from what was generated, then `labelled` from inference pairs, after Chen, Handa and Shirahama, JCSE.
 
-Each process of several drops out by a seed of its own, so that here, other than anywhere else, the result depends
-on how many there are.
+Each process of several drops out by a seed of its own, and each part of the texts under a bound on memory in its turn,
+so that here, other than anywhere else, the result depends on how many there are.
 Dimensions: B anchors.
 """
 

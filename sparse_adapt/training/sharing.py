@@ -81,6 +81,7 @@ class SharingEncoder(SparseEncoder):
     def __init__(self, encoder: SparseEncoder) -> None:
         parts = encoder.tokenizer, encoder.new_tokens, encoder.max_tokens, encoder.form, encoder.query_side
         super().__init__(encoder.masked_lm, *parts)
+        self.tokens_at_once = encoder.tokens_at_once
 
     def forward(self, token_ids: Sequence[TokenIds], wanted: Tensor | None = None) -> Pooled:
         """Largest logit of every token in every text (B, V); positions, which no loss asks for, are all -1."""
