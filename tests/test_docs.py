@@ -110,6 +110,24 @@ def test_every_command_of_the_pages_exists_with_its_options():
     assert checked > 20
 
 
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.parent.name != "benchmarks"], ids=lambda page: page.name
+)
+def test_every_option_that_a_sentence_names_exists(page):
+    """Among the commands' own or the benchmarks', but for those of other programs, which stand after its name."""
+    commands = {name: each for found in every_command().values() for name, each in found.items()}
+    options = [option for command in commands.values() for option in command.params]
+    known = {flag for option in options for flag in (*option.opts, *option.secondary_opts)}
+    known |= {"--help"}.union(
+        *(re.findall(r'"(--[a-z-]+)"', text_of(path)) for path in (ROOT / "benchmarks").glob("*.py"))
+    )
+    for code in re.findall(r"`([^`\n]+)`", BLOCK.sub("", text_of(page))):
+        first, *words = code.split() or [""]
+        if first.startswith("--") or first in commands:
+            named = {word for word in (first, *words) if re.fullmatch("--[a-z][a-z-]*", word)}
+            assert named <= known, code
+
+
 def test_files_of_the_page_of_formats_are_read(tmp_path, zorvex_collection):
     run, suite = [text for page, text in blocks("toml") if page.name == "formats.md"]
     shutil.copytree(zorvex_collection, tmp_path / "my-collection")
