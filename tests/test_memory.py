@@ -1,5 +1,6 @@
 """A bound on memory: texts are read in parts, and what is learnt stays the same."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -10,14 +11,17 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from sparse_adapt.collection.examples import Pair, write_pairs
+from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import pad
 from sparse_adapt.pipeline.plan import settings_for
+from sparse_adapt.stages.record import read_stage_record
 from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.training.loop import HISTORY_FILE, read_history
+from sparse_adapt.training.memory import Costs, saved_bytes
 
 TEXTS = ["a log of the server", "who signs for it", "the backup", "test the database of the team", "a team"]
 PAIRS = [Pair("who refuses the client", "d02", "q1"), Pair("test the backup", "d03", "q2")]
@@ -96,3 +100,94 @@ def test_a_text_that_is_read_again_drops_out_the_same(tiny_model):
     name = "masked_lm.bert.encoder.layer.0.output.dense.weight"
     assert torch.equal(whole[name], same[name])
     assert not torch.allclose(whole[name], other[name]), "each part drops out in its turn"
+
+
+# -- how much a bound allows ------------------------------------------------------------------------
+
+
+def test_what_autograd_saves_is_counted_once():
+    logits, factor = torch.zeros(3, 4, requires_grad=True), torch.ones(4, requires_grad=True)
+    own = {factor.untyped_storage().data_ptr()}
+    squares = saved_bytes(lambda: (logits.exp() * factor).square(), own)
+    assert squares == 2 * 3 * 4 * 4  # the exponentials, saved for both steps, and the products
+
+
+def test_tokens_within_a_bound():
+    costs = Costs(fixed=100.0, a_text=10.0, kept=1.0, a_token=5.0, longest=8)
+    assert costs.at_most(2, 6) == 100 + 2 * (10 + 6 * 6)
+    assert costs.tokens_within(200.0, 2) == 8  # 180 - 100 - 2 * 18 leave room for 44 / 5 tokens
+    assert costs.tokens_within(150.0, 2) == 0
+    assert costs.least(2) == pytest.approx((136 + 40) / 0.9)
+    assert costs.tokens_within(costs.least(2) + 1e-6, 2) == 8
+
+
+def test_parts_keep_less(tiny_model):
+    encoder = SparseEncoder.load(tiny_model)
+    ids, mask = pad(encoder.tokenize(TEXTS * 8), 0)
+    own = {each.untyped_storage().data_ptr() for each in encoder.parameters()}
+    whole = saved_bytes(lambda: encoder.hidden(ids, mask), own)
+    encoder.tokens_at_once = 2 * ids.shape[1]
+    assert saved_bytes(lambda: encoder.hidden(ids, mask), own) < whole / 20
+
+
+@pytest.mark.parametrize(
+    ("memory", "found"), [("8G", 8e9), ("6.5G", 6.5e9), ("900M", 9e8), (None, float("inf"))]
+)
+def test_amounts_of_memory(memory, found):
+    settings = settings_for("rank", overrides={"memory": memory})
+    assert settings.memory_bytes == found
+    assert settings.model_dump().get("memory") == memory
+    assert ("memory" in settings.model_dump(mode="json")) == (memory is not None)
+
+
+@pytest.mark.parametrize("memory", ["8", "G", "8,5G", "-1G", "8 G", "8g", "1e3G", "\u0668G", "", 8])
+def test_other_amounts_are_refused(memory):
+    with pytest.raises(
+        ConfigError,
+        match=r"^rank: memory should be (an amount of memory such as 8G|a valid string)",
+    ):
+        settings_for("rank", overrides={"memory": memory})
+
+
+def test_a_bound_that_one_text_doesnt_fit_is_refused(tiny_model, zorvex_collection, tmp_path):
+    named = {"corpus": zorvex_collection, "candidates": zorvex_collection}
+    given = settings_for("rank", overrides={**CPU, "memory": "20M"})
+    with pytest.raises(
+        ConfigError, match=r"rank: memory = '20M' is too little .* takes \d\.\d GB at least; give"
+    ):
+        carry_out_stage("rank", str(tiny_model), named, Place(tmp_path / "out"), given)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_stage_keeps_to_its_bound_and_goes_on_with_another(
+    tiny_model, zorvex_collection, tmp_path, monkeypatch
+):
+    """The bound isn't what a model is made from."""
+    read = []
+    states = SparseEncoder.states
+    monkeypatch.setattr(
+        SparseEncoder,
+        "states",
+        lambda encoder, ids, mask: read.append(ids.numel()) or states(encoder, ids, mask),
+    )
+    monkeypatch.setattr(Costs, "of", lambda *_: Costs(1.5e9, 0.0, 0.0, 1e6, 48))
+    named = {"corpus": zorvex_collection, "candidates": zorvex_collection}
+
+    def teach(memory: str | None, resume: bool = False, stops: int = 9) -> None:
+        def stop(step: int, *_: object) -> None:
+            if step == stops:
+                raise KeyboardInterrupt
+
+        given = settings_for(
+            "rank", overrides={**CPU, "checkpoint_every": 1, "memory": memory, "max_tokens": 48}
+        )
+        carry_out_stage("rank", str(tiny_model), named, Place(tmp_path / "out", resume=resume), given, stop)
+
+    with suppress(KeyboardInterrupt):
+        teach(None, stops=2)
+    assert max(read) > 64
+    read.clear()
+    teach("1.74G", resume=True)  # nine tenths less 1.5 are 66 million bytes
+    assert max(read[-20:]) <= 64
+    assert len(read_history(tmp_path / "out" / HISTORY_FILE)) == 3
+    assert read_stage_record(tmp_path / "out")["settings"]["memory"] == "1.74G"

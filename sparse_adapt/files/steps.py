@@ -20,6 +20,7 @@ from sparse_adapt.files.place import absolute, is_path, portable, source_in
 from sparse_adapt.files.writing import write_json
 
 STEPS_FOLDER = "steps"
+UNCOUNTED = "memory"  # a setting of how work is done, which may be another when it goes on
 PATH, SHA256 = "path", "sha256"  # keys of a source's stamp
 
 
@@ -67,13 +68,22 @@ def made_from_same(
 
     Raises ConfigError, which names the first thing that differs, unless it may be made `again`.
     """
-    differs = "" if before is None else changed(before, now)
+    differs = "" if before is None else changed(_counted(before), _counted(now))
     if differs and not again:
         raise ConfigError(
             f"{record}: made with {differs}; go on with the same, or start again, which loses what is there: pass "
             "--overwrite without --resume"
         )
     return before is not None and not differs
+
+
+def _counted(made_from: Mapping[str, object]) -> dict[str, object]:
+    """What something is made from, tables within it too, without what doesn't count."""
+    return {
+        key: _counted(value) if isinstance(value, Mapping) else value
+        for key, value in made_from.items()
+        if key != UNCOUNTED
+    }
 
 
 def check_request(record: Path, request: Mapping[str, object]) -> None:

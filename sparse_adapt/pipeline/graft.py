@@ -93,7 +93,10 @@ QUESTIONS = {"passages": DOCUMENT_FILES, "questions": QUERY_FILES}  # files of a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraftRequest:
-    """Two models, text, questions, and settings. `of_stages`: settings of one stage each, by its name."""
+    """Two models, text, questions, and settings. `of_stages`: settings of one stage each, by its name.
+
+    `memory`: the bound of every stage.
+    """
 
     corpora: tuple[str, ...]
     encoder: str = SMALL
@@ -101,6 +104,7 @@ class GraftRequest:
     questions: str | None = None  # a judged collection, from which it learns to rank
     settings: GraftSettings = field(default_factory=GraftSettings)
     of_stages: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    memory: str | None = None
 
     def plain(self) -> dict[str, object]:
         """Everything as JSON holds it, with paths that mean the same anywhere."""
@@ -111,6 +115,7 @@ class GraftRequest:
             "questions": absolute(self.questions) if self.questions else None,
             "settings": self.settings.model_dump(mode="json"),
             "of_stages": json.loads(json.dumps(self.of_stages)),
+            "memory": self.memory,
         }
 
     def check(self) -> None:
@@ -151,7 +156,8 @@ class GraftRequest:
     def settings_of(self, stage: str) -> Training:
         """A stage's settings: its defaults, what a graft has otherwise, and what was asked for on top."""
         steps = max(1, round(self.settings.effort * STEPS[stage]))
-        own = {"seed": self.settings.seed, "precision": fast_precision(), **OF_STAGES[stage], "steps": steps}
+        own = {"seed": self.settings.seed, "precision": fast_precision(), "memory": self.memory}
+        own |= {**OF_STAGES[stage], "steps": steps}
         return settings_for(stage, overrides=merged(own, self.of_stages.get(stage, {})))
 
 

@@ -48,6 +48,7 @@ from sparse_adapt.training.loop import (
     read_history,
     train,
 )
+from sparse_adapt.training.memory import keep_within
 from sparse_adapt.training.settings import Training
 from sparse_adapt.training.state import STATE_FILE, forget
 
@@ -129,6 +130,8 @@ def _load(stage: Stage[Any], model: ModelFolder, settings: Settings) -> EitherEn
     encoder = load_encoder(model, device) if stage.dense else SparseEncoder.load(model, device)
     if isinstance(settings, Training) and settings.max_tokens is not None:
         encoder.read_up_to(settings.max_tokens)
+    if isinstance(settings, Training):
+        keep_within(encoder, settings, stage.name, stage.texts_of(settings))
     return encoder
 
 

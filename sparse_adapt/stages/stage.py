@@ -56,6 +56,12 @@ class Stage(Generic[SettingsOf]):
         """Whether it has the settings of training: steps, learning rates and the rest."""
         return issubclass(self.settings, Training)
 
+    def texts_of(self, settings: Training) -> float:
+        """How many documents a step is as long to learn from as, by settings that may be open."""
+        batch_size = settings.settled().batch_size
+        assert batch_size is not None, "settled"
+        return batch_size * self.texts
+
     @property
     def needs(self) -> tuple[Input[object], ...]:
         """The inputs that it can't begin without, but for the corpus."""

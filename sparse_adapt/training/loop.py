@@ -124,9 +124,9 @@ def train(
     too, so that nothing is lost if the model can't be saved; `forget` removes it afterwards.
     """
     settings = stage.settings
-    accelerator = _accelerator(settings)
+    accelerator = accelerator_for(settings)
     encoder.to(accelerator.device).eval()
-    _choose_attention(encoder, accelerator)
+    choose_attention(encoder, accelerator)
     beside = beside_of(stage, accelerator.device)
     shared_features = stage.shared_features if isinstance(stage, Related) else None
     parameters = Parameters(encoder, settings, beside, shared_features)
@@ -171,7 +171,7 @@ def beside_of(stage: Task[Any], device: torch.device) -> nn.Module:
 
 def device_of(settings: Training) -> str:
     """Where a stage trains, and so where everything that it compares with has to be."""
-    return str(_accelerator(settings).device)
+    return str(accelerator_for(settings).device)
 
 
 def schedule(step: int, steps: int, ramp: float) -> float:
@@ -234,7 +234,8 @@ def _step(
     return sums
 
 
-def _accelerator(settings: Training) -> Accelerator:
+def accelerator_for(settings: Training) -> Accelerator:
+    """The device and the precision of a stage. Raises ConfigError for what there isn't here."""
     check_environment()
     if settings.device not in ("auto", "cpu", "cuda", "mps"):
         raise ConfigError(f"device = {settings.device!r}: choose auto, cpu, cuda or mps")
@@ -253,7 +254,7 @@ def _accelerator(settings: Training) -> Accelerator:
     return accelerator
 
 
-def _choose_attention(encoder: Encoder, accelerator: Accelerator) -> None:
+def choose_attention(encoder: Encoder, accelerator: Accelerator) -> None:
     """Let a body that learns in bfloat16 on a processor attend by plain products.
 
     The way back through torch's fused attention takes twice as long there, at 128 tokens and 384 wide.

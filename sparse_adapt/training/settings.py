@@ -1,15 +1,17 @@
 """Settings of every training stage: how long it learns, how fast, on what."""
 
 import math
+import re
 from typing import ClassVar, Literal, Self
 
-from pydantic import field_validator
+from pydantic import SerializerFunctionWrapHandler, field_validator, model_serializer
 from pydantic_core import PydanticCustomError
 
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.settings import Settings, setting
+from sparse_adapt.settings import AUTO, Settings, setting
 
 Trained = Literal["new", "rows", "all", "biases", "attention"]
+UNITS = {"M": 1_000_000, "G": 1_000_000_000}  # bytes
 GENTLE = 3e-5  # learning rate of what has been taught before
 
 
@@ -67,6 +69,12 @@ class Training(Settings):
     precision: Literal["float32", "bfloat16", "float16"] = setting(
         "float32", "Number format in which texts are read. Losses and weights are float32 always."
     )
+    memory: str | None = setting(
+        None,
+        "Memory that the stage may take, such as 8G or 900M: texts are read in parts, for the same result in up to "
+        "twice the time. By default all texts of a step are read at once.",
+        source="Chen et al. 2016, arXiv:1604.06174",
+    )
     max_tokens: int | None = setting(
         None, "Tokens of a text that the model reads from this stage on.", unit="tokens", ge=8
     )
@@ -84,6 +92,29 @@ class Training(Settings):
                 "no_fit", "is for the stage dictionary, which alone fits rows to a body that stands still"
             )
         return train
+
+    @field_validator("memory")
+    @classmethod
+    def _is_memory(cls, memory: str | None) -> str | None:
+        """An amount with its unit; a run file that leaves it open says "auto"."""
+        if memory in (None, AUTO):
+            return None
+        if not re.fullmatch(r"\d{1,6}(\.\d{1,3})?[MG]", memory, re.ASCII):
+            raise PydanticCustomError("no_memory", "should be an amount of memory such as 8G, 6.5G or 900M")
+        return memory
+
+    @model_serializer(mode="wrap")
+    def _without_open_bound(self, content: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """A record tells of a bound where there is one."""
+        written: dict[str, object] = content(self)
+        if written.get("memory") is None:
+            written.pop("memory", None)
+        return written
+
+    @property
+    def memory_bytes(self) -> float:
+        """The bound on memory, where there is one."""
+        return math.inf if self.memory is None else float(self.memory[:-1]) * UNITS[self.memory[-1]]
 
     def settled(self, *, queries: int = 0, terms: int = 0) -> Self:
         """These settings with nothing open: for so many queries to learn from, and so many new terms."""
