@@ -3,13 +3,15 @@
 import pytest
 
 from sparse_adapt.collection.readers import Document
+from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.saved import tokenizer_of
 from sparse_adapt.pipeline import estimate
-from sparse_adapt.pipeline.estimate import Speeds, expected
+from sparse_adapt.pipeline.estimate import Speeds, expected, measure_speeds
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.pipeline.request import WITH_WORDS, Request
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.stages.table import find_stage, trained
+from sparse_adapt.training.memory import Costs
 
 DOCUMENTS = [Document(f"d{number}", "a text of some words") for number in range(400)]
 
@@ -113,3 +115,28 @@ def test_every_stage_has_an_estimate_that_grows_with_its_batches(name):
     once = estimate.stage_expected(name, settings, found, **sizes)
     assert once.seconds > 0 or find_stage(name).texts == 0
     assert estimate.stage_expected(name, more, found, **sizes).seconds == pytest.approx(2 * once.seconds)
+
+
+def test_memory_is_that_of_the_largest_stage_or_the_bound():
+    """8 queries a step, each as long as 8.5 documents: 68 texts."""
+    costs = Costs(fixed=1e9, a_text=1e6, kept=1e3, a_token=1e5, longest=256, there=1.5e9)
+    found = Speeds(encoding=0.1, learning=0.3, by_dense=0.2, costs=costs, tokens=100.0)
+    sizes = {"documents": 400, "queries": 100, "terms": 0}
+    whole = estimate.stage_expected("rank", settings_for("rank"), found, **sizes)
+    assert whole.memory == round(1e9 + 68 * (1e6 + 100 * 1.01e5))
+    *_, last, advice = estimate.describe([estimate.Expected("encoding", 60.0), whole])
+    assert last.endswith("in all, about; at most 1.8 GB of memory")
+    assert advice == "only 1.5 GB of memory are to be had here; stop and pass --memory 1.5G"
+    bounded = settings_for("rank", overrides={"memory": "1.4G"})
+    assert estimate.stage_expected("rank", bounded, found, **sizes).memory == 1.4e9
+    with pytest.raises(ConfigError, match="is too little"):
+        estimate.stage_expected("rank", settings_for("rank", overrides={"memory": "1.1G"}), found, **sizes)
+
+
+def test_a_trial_tells_what_a_stage_takes(tiny_model):
+    documents = [Document("d", "a log of the server")]
+    found = measure_speeds(
+        str(tiny_model), documents, settings=settings_for("rank", overrides={"device": "cpu"})
+    )
+    assert found.costs is not None and found.tokens == 7.0
+    assert found.costs.longest == 64 and found.costs.fixed < found.costs.there

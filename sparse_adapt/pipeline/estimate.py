@@ -1,5 +1,6 @@
-"""How long an adaptation will take, from a moment's work of each kind on this machine, before it begins."""
+"""How long an adaptation will take, from a moment's work of each kind on this machine, and how much memory."""
 
+import math
 import time
 from collections.abc import Callable, Container, Sequence
 from typing import NamedTuple
@@ -25,6 +26,8 @@ from sparse_adapt.synthetic.labelled import LARGEST_POOL, POOL, POOL_A_TERM, WOR
 from sparse_adapt.teachers.settings import ENSEMBLE
 from sparse_adapt.terms.alternatives import is_token
 from sparse_adapt.terms.entries import EntryKeys, read_entries
+from sparse_adapt.training.loop import device_of
+from sparse_adapt.training.memory import Costs, gigabytes
 from sparse_adapt.training.settings import Training
 
 SAMPLE = 8  # documents
@@ -35,22 +38,27 @@ MODELS_COMPARED = 3  # at a choice without words: the base model, half of the ch
 
 
 class Expected(NamedTuple):
-    """One part of the work, and how many seconds it may take."""
+    """One part of the work, how many seconds and how many bytes it may take, and how many there are."""
 
     what: str
     seconds: float
+    memory: float = 0.0
+    there: float = math.inf
 
 
 class Speeds(NamedTuple):
     """Seconds that one document takes on this machine: read, learnt from, or read by the dense teacher.
 
-    `labelling`: that a synthetic text takes, read by the dense encoder that labels it.
+    `labelling`: that a synthetic text takes, read by the dense encoder that labels it; `costs`: what learning takes in
+    memory; `tokens`: of a document that is learnt from.
     """
 
     encoding: float
     learning: float
     by_dense: float
     labelling: float = 0.0
+    costs: Costs | None = None
+    tokens: float = 0.0
 
 
 def expected(
@@ -71,6 +79,7 @@ def expected(
         reading=request.reading,
         longest=settings.longest,
         dense=request.teacher == ENSEMBLE or "dictionary" in request.stages,
+        settings=_first_settings(request),
     )
     entry_queries, terms = of_glossary(request, tokenizer)
     if not terms and request.ranking is not None:  # then it only makes queries
@@ -93,30 +102,33 @@ def expected(
         for name in request.all_stages
         if find_stage(name).trains
     }
+    encoding = len(documents) * speeds.encoding
+    by_dense = len(documents) * speeds.by_dense * (request.teacher == ENSEMBLE)
+    scoring = scored * (speeds.encoding / 4 + 0.01)
+    comparing = (2**choices - 1) * MODELS_COMPARED * pool * speeds.encoding
     parts = [
-        ("terms", f"reading {total:,} documents for terms", total * 1e-3 if request.extends else 0.0),
         (
-            "candidates",
-            f"encoding {len(documents):,} documents with the base model",
-            len(documents) * speeds.encoding,
+            "terms",
+            Expected(f"reading {total:,} documents for terms", total * 1e-3 if request.extends else 0.0),
         ),
+        ("candidates", Expected(f"encoding {len(documents):,} documents with the base model", encoding)),
+        ("candidates", Expected(f"encoding {len(documents):,} documents with the dense teacher", by_dense)),
+        ("candidates", Expected(f"scoring documents for {scored:,} queries", scoring)),
         (
-            "candidates",
-            f"encoding {len(documents):,} documents with the dense teacher",
-            len(documents) * speeds.by_dense * (request.teacher == ENSEMBLE),
+            "dictionary",
+            Expected(f"labelling {labelled(terms):,} short texts", _labelling(request, terms, speeds)),
         ),
-        ("candidates", f"scoring documents for {scored:,} queries", scored * (speeds.encoding / 4 + 0.01)),
-        ("dictionary", f"labelling {labelled(terms):,} short texts", _labelling(request, terms, speeds)),
-        *((name, *stage) for name, stage in stages.items()),
-        (
-            "choice",
-            "comparing models on the queries set aside",
-            (2**choices - 1) * MODELS_COMPARED * pool * speeds.encoding,
-        ),
-        ("choice", *general_expected(speeds, documents, choices * MODELS_COMPARED)),
+        *stages.items(),
+        ("choice", Expected("comparing models on the queries set aside", comparing)),
+        ("choice", general_expected(speeds, documents, choices * MODELS_COMPARED)),
     ]
-    rows = [Expected(what, seconds) for name, what, seconds in parts if name not in done]
-    return [row for row in rows if row.seconds >= 0.5]
+    return [row for name, row in parts if name not in done and row.seconds >= 0.5]
+
+
+def _first_settings(request: Request) -> Training | None:
+    """The settings of the first stage that trains; None where none does."""
+    names = (name for name in request.all_stages if find_stage(name).trains)
+    return next((request.settings_of(name) for name in names), None)
 
 
 def general_expected(speeds: Speeds, documents: Sequence[Document], models: int) -> Expected:
@@ -160,13 +172,22 @@ def _labelling(request: Request, terms: int, speeds: Speeds) -> float:
 def stage_expected(
     name: str, settings: Training, speeds: Speeds, *, documents: int, queries: int, terms: int
 ) -> Expected:
-    """How long a stage may take: its steps, the texts of a step, and what learning from a text takes here."""
+    """How long a stage may take: its steps, the texts of a step, and what learning from a text takes here.
+
+    Raises ConfigError for a bound on memory that is too little.
+    """
     stage = find_stage(name)
     settings = settings.settled(queries=queries, terms=terms)
     steps = settings.steps_for(queries if CANDIDATES in stage.reads else documents)
-    assert settings.batch_size is not None, "settled"
-    texts = settings.batch_size * settings.gradient_accumulation * stage.texts
-    return Expected(f"{steps:,} steps of {name}", steps * texts * speeds.learning)
+    texts = stage.texts_of(settings)
+    seconds = steps * texts * settings.gradient_accumulation * speeds.learning
+    what, costs = f"{steps:,} steps of {name}", speeds.costs
+    if costs is None:
+        return Expected(what, seconds)
+    if settings.memory is not None:
+        costs.checked(settings, name, texts)
+    memory = min(costs.at_most(texts, speeds.tokens), settings.memory_bytes)
+    return Expected(what, seconds, memory, costs.there)
 
 
 def measure_speeds(
@@ -176,12 +197,12 @@ def measure_speeds(
     reading: Reading | None = None,
     longest: int | None = None,
     dense: bool = False,
-    precision: str = "float32",
+    settings: Training | None = None,
 ) -> Speeds:
     """What some of the documents take, each kind of work once.
 
-    longest: tokens of a text that is learnt from; dense: whether a dense teacher reads documents, too; precision: in
-    which a model learns.
+    longest: tokens of a text that is learnt from; dense: whether a dense teacher reads documents, too; settings: of a
+    stage, for the precision in which a model learns, and for what it takes in memory.
     """
     encoder = SparseEncoder.load(model)
     encoder.read_as(reading or Reading())
@@ -190,7 +211,8 @@ def measure_speeds(
     encoding = _seconds(lambda: encode(encoder, texts, "document")) / len(texts)
     if longest is not None:
         encoder.read_up_to(longest)
-    with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
+    low = settings is not None and settings.precision == "bfloat16"
+    with torch.autocast("cpu", torch.bfloat16, enabled=low):
         learning = _seconds(lambda: learn_once(encoder, texts)) / len(texts)
     by_dense = labelling = 0.0
     if dense:
@@ -201,7 +223,9 @@ def measure_speeds(
             (text * A_TEXT)[start : start + A_TEXT] for text in texts for start in range(SHORT // len(texts))
         ]
         labelling = _seconds(lambda: dense_encoder.encode(short)) / max(1, len(short))
-    return Speeds(encoding, learning, by_dense, labelling)
+    tokens = [len(ids) for ids in encoder.tokenize(texts)]
+    costs = None if settings is None else Costs.of(encoder.to(device_of(settings)), settings)
+    return Speeds(encoding, learning, by_dense, labelling, costs, sum(tokens) / max(1, len(tokens)))
 
 
 def _seconds(work: Callable[[], object]) -> float:
@@ -218,6 +242,15 @@ def learn_once(encoder: SparseEncoder, texts: Sequence[str]) -> None:
 
 
 def describe(rows: Sequence[Expected]) -> list[str]:
-    """The parts in words, the whole last."""
+    """The parts in words, the whole last, and what to do where there is less memory than it may take."""
     lines = [f"  {duration(row.seconds):>8}  {row.what}" for row in rows]
-    return [*lines, f"  {duration(sum(row.seconds for row in rows)):>8}  in all, about"]
+    most = max((row.memory for row in rows), default=0.0)
+    there = min((row.there for row in rows), default=math.inf)
+    memory = f"; at most {gigabytes(most)} of memory" if most else ""
+    lines.append(f"  {duration(sum(row.seconds for row in rows)):>8}  in all, about{memory}")
+    if most > there:
+        bound = math.floor(there / 1e8) / 10
+        lines.append(
+            f"only {gigabytes(there)} of memory are to be had here; stop and pass --memory {bound:g}G"
+        )
+    return lines

@@ -256,9 +256,7 @@ def _expected(request: GraftRequest, folder: Path) -> list[Expected]:
     if not left:
         return []
     documents = list(read_documents(folder / "text"))
-    speeds = measure_speeds(
-        str(folder / "grafted"), documents, precision=request.settings_of(left[0]).precision
-    )
+    speeds = measure_speeds(str(folder / "grafted"), documents, settings=request.settings_of(left[0]))
     rows = []
     for stage in left:
         if stage == RANK and not (folder / RANKING / CANDIDATES).is_file():
