@@ -173,6 +173,27 @@ def test_a_bug_keeps_its_traceback(sparse_adapt, monkeypatch):
         sparse_adapt("terms", "gatrocraptic")
 
 
+@pytest.mark.parametrize(("memory", "torch_has"), [(2**55, True), (sys.maxsize, False)])
+def test_a_command_without_memory_says_how_to_go_on_with_less(
+    sparse_adapt, monkeypatch, tmp_path, extended, zorvex_collection, memory, torch_has
+):
+    """Neither torch nor Python has so much."""
+
+    def take(*arguments, **settings):
+        import torch
+
+        return torch.empty(memory, dtype=torch.uint8) if torch_has else bytearray(memory)
+
+    monkeypatch.setattr("sparse_adapt.stages.runner.train", take)
+    words = ["warmup", "--model", extended, "--corpus", zorvex_collection, "-o", tmp_path / "out"]
+    done = sparse_adapt(*words)
+    assert done.status == 2
+    resumed = f"sparse-adapt {' '.join(map(str, words))} --resume"
+    last = f"error: out of memory; --memory, such as 8G, bounds it; stopped; go on with: {resumed}"
+    assert done.err.splitlines()[-1] == last
+    assert (tmp_path / "out.partial").is_dir()
+
+
 def test_an_interrupted_command_says_how_to_go_on(
     sparse_adapt, monkeypatch, tmp_path, extended, zorvex_collection
 ):

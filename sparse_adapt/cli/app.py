@@ -17,7 +17,7 @@ from typer.exceptions import TyperException
 from typer.main import get_command
 
 from sparse_adapt import research
-from sparse_adapt.api.options import WITH, options_of
+from sparse_adapt.api.options import WITH, options_of, settings_of
 from sparse_adapt.cli.commands import CommandRow, command_of
 from sparse_adapt.cli.page import Page
 from sparse_adapt.cli.stages import stage_command
@@ -25,7 +25,7 @@ from sparse_adapt.errors import ConfigError, SparseAdaptError
 from sparse_adapt.files.writing import FULL, reason_of
 from sparse_adapt.report.messages import forget_unread, say, tell_unread
 from sparse_adapt.report.printable import is_unicode
-from sparse_adapt.stages.table import STAGES
+from sparse_adapt.stages.table import STAGES, find_stage
 
 STAGE_ROWS = {row.name: row for row in STAGES}
 MAIN_PATH = tuple(row.name for row in STAGES if not row.is_research)
@@ -178,6 +178,12 @@ def main() -> None:
             else:
                 say(f"error: {reason_of(error)}; see to the disk and run it again")
             raise SystemExit(MISTAKE) from error
+        except (MemoryError, RuntimeError) as error:
+            if not _lacks_memory(error):
+                raise
+            bounded = "; --memory, such as 8G, bounds it" if _takes_bound(sys.argv[1:]) else ""
+            say(f"error: out of memory{bounded}; {_interrupted(sys.argv[1:])}")
+            raise SystemExit(MISTAKE) from error
     if status == INTERRUPTED:
         say(_interrupted(sys.argv[1:]))
         raise SystemExit(TERMINATED if terminated else INTERRUPTED)
@@ -223,6 +229,21 @@ def _terminating() -> Iterator[list[int]]:
 def _help() -> str:
     named = [word for word in sys.argv[1:2] if word in command_names()]
     return shlex.join(["sparse-adapt", *named, "--help"])
+
+
+def _lacks_memory(error: MemoryError | RuntimeError) -> bool:
+    """Whether an error is Python's, or torch's of a processor or of a card, for want of memory."""
+    said = str(error)
+    return isinstance(error, MemoryError) or "can't allocate memory" in said or "out of memory" in said
+
+
+def _takes_bound(words: list[str]) -> bool:
+    """Whether a command has the option --memory."""
+    if not words or words[0] not in command_names():
+        return False
+    if words[0] in STAGE_ROWS:
+        return find_stage(words[0]).trains
+    return any("memory" in table.names for table in settings_of(ROWS[words[0]].function))
 
 
 def _interrupted(words: list[str]) -> str:
