@@ -26,6 +26,8 @@ from sparse_adapt.selection.models import (
     choose_without_words,
     held_out_collection,
     keep,
+    may_forget,
+    record,
     try_models,
 )
 from sparse_adapt.selection.retention import encode_collection, weighed
@@ -47,7 +49,8 @@ def tried(name, weighed, back, values, nonzero=10.0, general=None):
 def asked(values):
     """What a model reaches on two kinds of general questions."""
     queries = tuple(Query(f"q{row}", "what", kind) for kind in ("forum", "wiki") for row in range(QUERIES))
-    return ModelResult(queries, {"ndcg@10": np.broadcast_to(values, 2 * QUERIES)})
+    found = np.broadcast_to(values, 2 * QUERIES)
+    return ModelResult(queries, {"ndcg@10": found, "p@1": found})
 
 
 BASE = tried("base", "", None, 0.3)
@@ -180,8 +183,8 @@ WITHIN, BELOW = 0.6951, 0.6949  # half a point below .7, and a little less or mo
     [
         ((WITHIN, WITHIN), False, 1),
         ((BELOW, WITHIN), False, 2),  # the best that loses at most half a point
-        ((0.72 + NOISES, WITHIN), False, 2),  # gains, but 1 chance in 20 lies beyond -.5: .02 - 1.645 x .036
-        ((0.76 + NOISES, WITHIN), False, 1),  # .06 - 1.645 x .036 is above
+        ((0.75 + NOISES, WITHIN), False, 2),  # gains, but its interval reaches below -.5: .05 - 1.96 x .036
+        ((0.79 + NOISES, WITHIN), False, 1),  # .09 - 1.96 x .036 is above
         ((np.repeat([0.75, 0.69], QUERIES), WITHIN), False, 2),  # gains, but one kind loses
         ((BELOW, BELOW), False, 0),
         ((BELOW, BELOW), True, 0),
@@ -195,6 +198,18 @@ def test_none_is_kept_that_may_forget(monkeypatch, general, taught, kept):
         for value, found in zip((0.5, 0.4), general, strict=True)
     ]
     assert choose([ASKED, *others], words=taught) == kept
+
+
+def test_what_the_verdict_says_is_within_the_bound_of_what_is_kept(monkeypatch):
+    """By one interval: the sentence of a kept model never says more than the bound."""
+    monkeypatch.setattr(models, "FORGETS", 0.005)
+    noise = np.random.default_rng(0).normal(0.7, 0.02, 2 * QUERIES)
+    forgets = []
+    for gain in np.linspace(-0.01, 0.01, 21):
+        choice = Choice((ASKED, tried("rank", "", None, 0.5, general=noise + gain)), 1)
+        forgets += may_forget(choice.tried)[1:]
+        assert forgets[-1] == (record(choice)["general"][0]["low"] < -0.005)
+    assert set(forgets) == {True, False}
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_model, evaluate_vectors
-from sparse_adapt.retrieve.significance import randomisation_test
+from sparse_adapt.retrieve.significance import bounds, randomisation_test, resampled_means
 from sparse_adapt.selection.evidence import GENERAL, by_kind
 from sparse_adapt.selection.general import GeneralRow, general_rows
 from sparse_adapt.selection.record import Chosen, Tried
@@ -232,7 +232,8 @@ def choose(candidates: Sequence[ComparedModel], *, words: bool = False, table: b
     """
     most = LONGER * candidates[0].figures["nonzero_document"]
     usable = [place for place, each in enumerate(candidates) if not table or has_words(each.name)]
-    bound = [place for place in usable if not may_forget(candidates[place], candidates[0])] or usable
+    forget = may_forget(candidates)
+    bound = [place for place in usable if not forget[place]] or usable
     able = [place for place in bound if not words or has_words(candidates[place].name)] or bound
     short = [place for place in able if candidates[place].figures["nonzero_document"] <= most] or able
     best = max(short, key=lambda place: candidates[place].figures[MEASURE])
@@ -263,15 +264,23 @@ def choose_without_words(candidates: Sequence[ComparedModel]) -> int:
     return places[choose([candidates[place] for place in places])]
 
 
-def may_forget(each: ComparedModel, base: ComparedModel) -> bool:
-    """Whether a model may lose more than `FORGETS` on general questions, or loses as much on a kind beyond chance.
+def may_forget(candidates: Sequence[ComparedModel]) -> list[bool]:
+    """Which models may lose more than `FORGETS` on general questions, or lose as much on a kind beyond chance.
 
-    Chance: 1 in 20.
+    The first is the base model. What may be lost is the low end of the 95 % interval that `general_rows` has and the
+    verdict says; chance on a kind: 1 in 20.
     """
-    if each.general is None or base.general is None or each is base:
-        return False
-    everything, *kinds = by_kind(GENERAL, each.general, base.general)
-    return everything.low < -FORGETS or any(kind.high < 0.0 and kind.gain < -FORGETS for kind in kinds)
+    results = [each.general for each in candidates if each.general is not None]
+    if not results:
+        return [False for _ in candidates]
+    base = results[0]
+    gaps = np.array([each.values[MEASURE] - base.values[MEASURE] for each in results])
+    lows = (bounds(resamples)[0] for resamples in resampled_means(gaps, np.random.default_rng(0)))
+    kinds = ([kind for kind in by_kind(GENERAL, each, base)[1:] if kind.high < 0.0] for each in results)
+    return [
+        low < -FORGETS or any(kind.gain < -FORGETS for kind in falling)
+        for low, falling in zip(lows, kinds, strict=True)
+    ]
 
 
 def _is_worse(result: ModelResult, best: ModelResult) -> bool:
@@ -291,7 +300,7 @@ def record(choice: Choice) -> Chosen:
     """What was tried as plain values, each beside the base model."""
     base = choice.tried[0]
     rows: list[Tried] = []
-    for each in choice.tried:
+    for each, forgets in zip(choice.tried, may_forget(choice.tried), strict=True):
         gaps = each.result.values[MEASURE] - base.result.values[MEASURE]
         general = {} if each.general is None else {"general": round(each.general.means()[MEASURE], 5)}
         row = {
@@ -300,7 +309,7 @@ def record(choice: Choice) -> Chosen:
             "weighed": each.weighed,
             **{name: round(value, 5) for name, value in each.figures.items()},
             **general,
-            "may_forget": may_forget(each, base),
+            "may_forget": forgets,
             "difference": round(float(gaps.mean()), 5),
             "p_value": round(randomisation_test(gaps, np.random.default_rng(0)), 5),
         }
