@@ -125,7 +125,7 @@ def test_memory_is_that_of_the_largest_stage_or_the_bound():
     whole = estimate.stage_expected("rank", settings_for("rank"), found, **sizes)
     assert whole.memory == round(1e9 + 68 * (1e6 + 100 * 1.01e5))
     *_, last, advice = estimate.describe([estimate.Expected("encoding", 60.0), whole])
-    assert last.endswith("in all, about; at most 1.8 GB of memory")
+    assert last.endswith("in all, about; learning takes at most 1.8 GB of memory")
     assert advice == "only 1.5 GB of memory are to be had here; stop and pass --memory 1.5G"
     bounded = settings_for("rank", overrides={"memory": "1.4G"})
     assert estimate.stage_expected("rank", bounded, found, **sizes).memory == 1.4e9

@@ -246,7 +246,7 @@ def describe(rows: Sequence[Expected]) -> list[str]:
     lines = [f"  {duration(row.seconds):>8}  {row.what}" for row in rows]
     most = max((row.memory for row in rows), default=0.0)
     there = min((row.there for row in rows), default=math.inf)
-    memory = f"; at most {gigabytes(most)} of memory" if most else ""
+    memory = f"; learning takes at most {gigabytes(most)} of memory" if most else ""
     lines.append(f"  {duration(sum(row.seconds for row in rows)):>8}  in all, about{memory}")
     if most > there:
         bound = math.floor(there / 1e8) / 10
