@@ -6,8 +6,9 @@ from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.saved import tokenizer_of
 from sparse_adapt.pipeline import estimate
+from sparse_adapt.pipeline.demo import expected_of_demo
 from sparse_adapt.pipeline.estimate import Speeds, expected, measure_speeds
-from sparse_adapt.pipeline.plan import settings_for
+from sparse_adapt.pipeline.plan import make_plan, settings_for
 from sparse_adapt.pipeline.request import WITH_WORDS, Request
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.stages.table import find_stage, trained
@@ -131,6 +132,16 @@ def test_memory_is_that_of_the_largest_stage_or_the_bound():
     assert estimate.stage_expected("rank", bounded, found, **sizes).memory == 1.4e9
     with pytest.raises(ConfigError, match="is too little"):
         estimate.stage_expected("rank", settings_for("rank", overrides={"memory": "1.1G"}), found, **sizes)
+
+
+def test_a_demo_costs_its_stages_the_labeller_and_measuring_each_model():
+    rows = {row.what: row.seconds for row in expected_of_demo(make_plan("gatrocraptic"))}
+    *trained, labelling, encoding, general = rows
+    assert trained == ["100 steps of warmup", "100 steps of dictionary", "150 steps of distill"]
+    assert rows[labelling] == pytest.approx(300.0) and "30,000 short texts" in labelling
+    assert encoding == "encoding 26 documents with 5 models"
+    assert rows[encoding] == pytest.approx(13.0)
+    assert general.endswith("general questions of 5 models") and rows[general] > 0
 
 
 def test_a_trial_tells_what_a_stage_takes(tiny_model):

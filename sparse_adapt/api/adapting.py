@@ -63,7 +63,6 @@ class AdaptBars(Bars):
         """How long it may take."""
         from sparse_adapt.pipeline.estimate import describe
 
-        self.say("expected time, from a short trial on this machine:")
         for each in describe(rows):
             self.say(each)
 

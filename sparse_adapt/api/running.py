@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from sparse_adapt.pipeline.report import Report
     from sparse_adapt.pipeline.vary import Varied
 
-TAKES = "about four minutes on an idle machine"
 CHANGES = "Change against the plan's own value"
 Preset = Annotated[
     str,
@@ -125,11 +124,19 @@ def demo(
 
     plan = make_plan(corpus, model=model, preset=preset, overrides=settings)
     place = Place(run_folder(corpus) if out is None else Path(out), overwrite, resume)
-    say(f"all stages on {corpus}; {TAKES if corpus == BUNDLED else 'it takes minutes'}")
+    say(f"all stages on {corpus}")
     for each in first_look(plan):
         say(each)
-    from sparse_adapt.pipeline.demo import run_demo  # only now: what measures is slow to import
+    from sparse_adapt.pipeline.demo import (  # only now: what measures is slow to import
+        expected_of_demo,
+        run_demo,
+    )
+    from sparse_adapt.pipeline.estimate import describe
+    from sparse_adapt.pipeline.run import is_whole
 
+    if not resume and not is_whole(place):
+        for each in describe(expected_of_demo(plan)):
+            say(each)
     with progress_bars(progress) as bars:
         done = run_demo(plan, place, bars, alone=alone)
     return Demo(place.folder, done.model, corpus, done.report)

@@ -8,11 +8,13 @@ from typing import NamedTuple
 import torch
 from transformers import PreTrainedTokenizerFast
 
+from sparse_adapt.collection.examples import read_candidates
 from sparse_adapt.collection.glossary import read_dictionary
-from sparse_adapt.collection.readers import Document
+from sparse_adapt.collection.readers import Document, read_documents
 from sparse_adapt.model.dense import SMALL, DenseEncoder
 from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.preparing import CORPUS_QUERIES
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.report.progress import duration
@@ -26,6 +28,7 @@ from sparse_adapt.synthetic.labelled import LARGEST_POOL, POOL, POOL_A_TERM, WOR
 from sparse_adapt.teachers.settings import ENSEMBLE
 from sparse_adapt.terms.alternatives import is_token
 from sparse_adapt.terms.entries import EntryKeys, read_entries
+from sparse_adapt.terms.mining import read_terms
 from sparse_adapt.training.loop import device_of
 from sparse_adapt.training.memory import Costs, gigabytes
 from sparse_adapt.training.settings import Training
@@ -125,18 +128,47 @@ def expected(
     return [row for name, row in parts if name not in done and row.seconds >= 0.5]
 
 
+def expected_of_plan(
+    plan: Plan, trained: Sequence[tuple[str, Training]], models: int, questions: int | None = None
+) -> list[Expected]:
+    """How long a plan with a corpus may take on this machine: stages that train, and measuring so many models.
+
+    `trained`: each stage as often as it is carried out, with its settings; `questions`: general ones, all by default.
+    """
+    assert plan.corpus is not None
+    documents = list(read_documents(plan.corpus))
+    queries = len(list(read_candidates(plan.files["candidates"]))) if "candidates" in plan.files else 0
+    terms = len(read_terms(plan.files["terms"])) if "terms" in plan.files else 0
+    labelling = [settings for _, settings in trained if isinstance(settings, Dictionary)]
+    speeds = measure_speeds(plan.model, documents, dense=bool(labelling), settings=trained[0][1])
+    rows = []
+    for stage, settings in trained:
+        texts = read_dictionary(plan.files["dictionary"]) if stage == "dictionary" else documents
+        counts = {"documents": len(texts), "queries": queries, "terms": terms}
+        rows.append(stage_expected(stage, settings, speeds, **counts))
+    labelled_texts = len(labelling) * labelled(terms)
+    seconds = labelled_texts * speeds.labelling
+    rows.append(Expected(f"labelling {labelled_texts:,} short texts", seconds))
+    seconds = models * len(documents) * speeds.encoding
+    rows.append(Expected(f"encoding {len(documents):,} documents with {models} models", seconds))
+    rows.append(general_expected(speeds, documents, models, questions))
+    return [row for row in rows if row.seconds >= 0.5]
+
+
 def _first_settings(request: Request) -> Training | None:
     """The settings of the first stage that trains; None where none does."""
     names = (name for name in request.all_stages if find_stage(name).trains)
     return next((request.settings_of(name) for name in names), None)
 
 
-def general_expected(speeds: Speeds, documents: Sequence[Document], models: int) -> Expected:
+def general_expected(
+    speeds: Speeds, documents: Sequence[Document], models: int, questions: int | None = None
+) -> Expected:
     """How long models read the general passages, which are shorter or longer than the documents.
 
-    Each of so many that could be kept reads them.
+    Each of so many models reads them; `questions`: how many of the general ones, all by default.
     """
-    general = general_collection()
+    general = general_collection(most=questions)
     longer = _mean_length(general.documents) / max(1.0, _mean_length(documents))
     seconds = models * len(general.documents) * speeds.encoding * longer
     return Expected(f"asking {len(general.queries):,} general questions of {models} models", seconds)
@@ -243,7 +275,8 @@ def learn_once(encoder: SparseEncoder, texts: Sequence[str]) -> None:
 
 def describe(rows: Sequence[Expected]) -> list[str]:
     """The parts in words, the whole last, and what to do where there is less memory than it may take."""
-    lines = [f"  {duration(row.seconds):>8}  {row.what}" for row in rows]
+    lines = ["expected time, from a short trial on this machine:"]
+    lines += [f"  {duration(row.seconds):>8}  {row.what}" for row in rows]
     most = max((row.memory for row in rows), default=0.0)
     there = min((row.there for row in rows), default=math.inf)
     memory = f"; learning takes at most {gigabytes(most)} of memory" if most else ""

@@ -13,7 +13,6 @@ from typing import NamedTuple, NotRequired, TypedDict, cast
 
 from pydantic import ValidationError
 
-from sparse_adapt.collection.glossary import read_dictionary
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.errors import ConfigError, unknown
 from sparse_adapt.files.place import Place
@@ -264,28 +263,7 @@ def times(plan: Plan, variation: Variation) -> list[tuple[str, Training, int]]:
 
 def expected_seconds(plan: Plan, variation: Variation) -> float:
     """How long it may take on this machine, by a moment's work of each kind."""
-    from sparse_adapt.collection.examples import read_candidates
-    from sparse_adapt.pipeline.estimate import general_expected, measure_speeds, stage_expected
-    from sparse_adapt.terms.mining import read_terms
+    from sparse_adapt.pipeline.estimate import expected_of_plan
 
-    assert plan.corpus is not None
-    documents = list(read_documents(plan.corpus))
-    speeds = measure_speeds(plan.model, documents)
-    counts = {
-        "documents": len(documents),
-        "queries": len(list(read_candidates(plan.files["candidates"]))) if "candidates" in plan.files else 0,
-        "terms": len(read_terms(plan.files["terms"])) if "terms" in plan.files else 0,
-    }
-    training = sum(
-        often * stage_expected(stage, settings, speeds, **_texts_of(stage, plan, counts)).seconds
-        for stage, settings, often in times(plan, variation)
-    )
-    measuring = general_expected(speeds, documents, 1).seconds + len(documents) * speeds.encoding
-    return training + len(variation.values) * measuring
-
-
-def _texts_of(stage: str, plan: Plan, counts: dict[str, int]) -> dict[str, int]:
-    """How much there is to learn from: definitions, where a stage reads those."""
-    if stage == "dictionary":
-        return {**counts, "documents": len(read_dictionary(plan.files["dictionary"]))}
-    return counts
+    trained = [(stage, settings) for stage, settings, often in times(plan, variation) for _ in range(often)]
+    return sum(row.seconds for row in expected_of_plan(plan, trained, len(variation.values)))
