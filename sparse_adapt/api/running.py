@@ -127,14 +127,12 @@ def demo(
     say(f"all stages on {corpus}")
     for each in first_look(plan):
         say(each)
-    from sparse_adapt.pipeline.demo import (  # only now: what measures is slow to import
-        expected_of_demo,
-        run_demo,
-    )
+    # only now: what measures is slow to import
+    from sparse_adapt.pipeline.demo import expected_of_demo, run_demo
     from sparse_adapt.pipeline.estimate import describe
-    from sparse_adapt.pipeline.run import is_whole
 
-    if not resume and not is_whole(place):
+    if not resume:
+        check_output(place)  # before the trial
         for each in describe(expected_of_demo(plan)):
             say(each)
     with progress_bars(progress) as bars:

@@ -139,12 +139,14 @@ def expected_of_plan(
     documents = list(read_documents(plan.corpus))
     queries = len(list(read_candidates(plan.files["candidates"]))) if "candidates" in plan.files else 0
     terms = len(read_terms(plan.files["terms"])) if "terms" in plan.files else 0
-    labelling = [settings for _, settings in trained if isinstance(settings, Dictionary)]
+    labelling = [each for _, each in trained if isinstance(each, Dictionary) and each.labeller != "none"]
+    learnt_from = {name: len(documents) for name, _ in trained}
+    if "dictionary" in learnt_from:
+        learnt_from["dictionary"] = len(read_dictionary(plan.files["dictionary"]))
     speeds = measure_speeds(plan.model, documents, dense=bool(labelling), settings=trained[0][1])
     rows = []
     for stage, settings in trained:
-        texts = read_dictionary(plan.files["dictionary"]) if stage == "dictionary" else documents
-        counts = {"documents": len(texts), "queries": queries, "terms": terms}
+        counts = {"documents": learnt_from[stage], "queries": queries, "terms": terms}
         rows.append(stage_expected(stage, settings, speeds, **counts))
     labelled_texts = len(labelling) * labelled(terms)
     seconds = labelled_texts * speeds.labelling

@@ -58,9 +58,7 @@ class Work:
     records: dict[str, Done] = field(default_factory=dict)
     with_new_terms: int = 0  # documents
     ranked: Path | None = None  # the model that learnt to rank beside words
-    general: Sequence[
-        EncodedCollection
-    ] = ()  # of the base model and the kept one, where this process made them
+    general: Sequence[EncodedCollection] = ()  # of the base model and the kept one, made by this process
 
     def step(
         self, name: str, sources: Mapping[str, object], makes: Sequence[str], do: Callable[[], str]

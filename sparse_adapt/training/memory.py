@@ -22,9 +22,7 @@ from sparse_adapt.training.loop import accelerator_for, choose_attention
 from sparse_adapt.training.parameters import chosen
 from sparse_adapt.training.settings import Training
 
-AN_ENTRY = (
-    60  # bytes that each entry of a text's vector takes: logits, positions, weights, losses and gradients
-)
+AN_ENTRY = 60  # bytes of each entry of a text's vector: logits, positions, weights, losses and gradients
 SPARE = 0.1  # of a bound: what a stage learns from, and blocks that are free but too small
 
 
