@@ -67,12 +67,12 @@ def cells(row: Row) -> list[str]:
     """A row of figures as text, in the order of `COLUMNS`."""
     seconds, ratios = _numbers(row, "seconds"), _numbers(row, "ratio")
     memory, share = _numbers(row, "memory"), row.get("rate_share")
-    others = [name for name in seconds if name not in (OURS, THEIRS, encoding.BFLOAT16)]
+    others = [name for name in seconds if name not in (OURS, THEIRS, encoding.FILTERED)]
     shares = {OURS: share} if isinstance(share, float) else _numbers(row, "rate_share")
     return [
         str(row["work"]),
         _time(seconds[OURS])
-        + (f" (bfloat16 {_time(seconds[encoding.BFLOAT16])})" if encoding.BFLOAT16 in seconds else ""),
+        + (f" (filtered {_time(seconds[encoding.FILTERED])})" if encoding.FILTERED in seconds else ""),
         _time(seconds[THEIRS]) if THEIRS in seconds else "",
         " ".join(_time(seconds[name]) for name in others),
         ", ".join(f"{ratio:.1f}" for ratio in ratios.values()),

@@ -63,9 +63,7 @@ def agree(searcher: Searcher, documents: csr_matrix, queries: csr_matrix) -> boo
 def measure(data: Path, turns: int, clock: str) -> dict[str, object]:
     """The row of the table: milliseconds a query on one thread."""
     model = SparseEncoder.load(MODEL)
-    vectors = encode(
-        model, [each.full_text for each in read_documents(data / "medquad")], "document", precision="bfloat16"
-    )
+    vectors = encode(model, [each.full_text for each in read_documents(data / "medquad")], "document")
     queries = encode(model, [each.text for each in read_queries(data / "medquad")], "query")
     documents = repeated(vectors, DOCUMENTS)
     torch.set_num_threads(1)

@@ -1,5 +1,9 @@
 """Encoding against the model itself, text by text; the filtered head against the textbook."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -8,8 +12,7 @@ from torch.testing import assert_close
 
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.model import threads
-from sparse_adapt.model.head import cpu
-from sparse_adapt.model.head.filter import error_bound, exact_precision, positive_logits, rough_largest
+from sparse_adapt.model.head.filter import bounds_above, filters, positive_logits
 from sparse_adapt.model.head.pooling import pack_rows, plain_splade_pool
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.messages import forget_unread, tell_unread
@@ -31,10 +34,10 @@ def one_by_one(model: SparseEncoder, texts: list[str]) -> np.ndarray:
     return torch.cat([model(model.tokenize([text])).weights for text in texts]).numpy()
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16", None])
+@pytest.mark.parametrize("filtered", [False, True])
 @pytest.mark.parametrize("tokens_a_batch", [1, 40, 8192])
-def test_rows_are_the_texts_in_their_order(model, texts, tokens_a_batch, precision):
-    vectors = encode(model, texts, "document", tokens_a_batch=tokens_a_batch, precision=precision)
+def test_rows_are_the_texts_in_their_order(model, texts, tokens_a_batch, filtered):
+    vectors = encode(model, texts, "document", tokens_a_batch=tokens_a_batch, filtered=filtered)
     assert vectors.dtype == np.float32 and vectors.shape == (12, model.vocabulary_size)
     np.testing.assert_allclose(vectors.toarray(), one_by_one(model, texts), rtol=1e-5, atol=1e-6)
 
@@ -107,33 +110,60 @@ def test_the_filter_keeps_every_logit_above_zero(scale):
     assert_close(result.relu(), expected.relu(), rtol=1e-5, atol=1e-5 * scale)
 
 
-def test_the_error_bound_holds_where_all_numbers_round_the_same_way():
-    number = 1.0 + 2.0**-8 - 2.0**-20  # just below the middle of two bfloat16 numbers: rounds down to 1
-    states, weight = torch.full((1, 64), number), torch.full((1, 64), number)
-    rough = rough_largest(states.bfloat16(), torch.tensor([0, 1]), weight.bfloat16())
-    error = (rough - states @ weight.T).abs().item()
-    bound = error_bound(states.norm().item()) * weight.norm().item()
-    assert 0.4 * bound < error <= bound
+@pytest.mark.parametrize("offset", [0.0, 5.0, -300.0])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e4])
+def test_no_product_exceeds_its_bound_and_the_bound_is_near(scale, offset):
+    generator = torch.Generator().manual_seed(7)
+    states = (torch.randn(60, 48, generator=generator) + offset) * scale
+    states[3] *= 20.0  # one word that stands out
+    weight = torch.randn(1500, 48, generator=generator)
+    weight[0] = 0.0
+    starts = torch.tensor([0, 1, 1, 20, 60])
+    bounds = bounds_above(states, starts, weight)
+    for text, (first, last) in enumerate([(0, 1), (1, 1), (1, 20), (20, 60)]):
+        if first < last:
+            largest = (states[first:last].double() @ weight.T.double()).amax(dim=0)
+            assert (bounds[text] >= largest).all()
+            spread = (states[first:last] - states[first:last].mean(dim=0)).norm(dim=1).max()
+            room = 0.06 * spread + 1e-4 * states[first:last].norm(dim=1).max()
+            assert (bounds[text] - largest <= room * weight.norm(dim=1)).all()
 
 
-@pytest.mark.parametrize("shift", [-40.0, 0.0, 40.0])
-def test_maxima_by_bits_are_the_maxima(shift):
-    generator = torch.Generator().manual_seed(5)
-    states = torch.cat([torch.randn(50, 15, generator=generator), torch.ones(50, 1)], dim=1).bfloat16()
-    weight = torch.randn(700, 16, generator=generator)
-    weight[:, 15] = shift
-    starts, places = torch.tensor([0, 1, 1, 6, 50]), torch.zeros(50, dtype=torch.long)
-    expected, _ = cpu.pool(states, starts, places, weight.bfloat16())
-    assert torch.equal(rough_largest(states, starts, weight.bfloat16()), expected)
+def test_the_bound_is_reached_where_all_numbers_round_the_same_way():
+    steps = torch.tensor([[127.0] + [0.49] * 63, [-127.0] + [-0.49] * 63])  # mean 0, step 1: .49 rounds to 0
+    weight = torch.tensor([[0.0] + [64.0] * 63])  # whole numbers as it is
+    bound = bounds_above(steps, torch.tensor([0, 2]), weight).item()
+    product = 0.49 * 64 * 63  # and .49 x sqrt(63) x 64 x sqrt(63) is all of the bound
+    assert product <= bound < 1.01 * product
 
 
-@pytest.mark.parametrize("multiplies", ["amx_bf16", "avx512_bf16"])
-def test_only_a_processor_that_multiplies_bfloat16_filters_unasked(monkeypatch, multiplies):
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {multiplies: True}, raising=False)
-    assert exact_precision(torch.device("cpu")) == "bfloat16"
-    assert exact_precision(torch.device("cuda")) == "float32"
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, multiplies: False})
-    assert exact_precision(torch.device("cpu")) == "float32"
+WHOLE = """
+import numpy as np, torch
+from sparse_adapt.model.head.filter import MOST_OF_A_ROW, MOST_OF_A_STATE, largest_whole
+
+random = np.random.default_rng(5)
+signs = [random.choice([-1, 1], size) for size in ((50, 384), (700, 384))]
+signs[0][7], signs[1][9] = 1, 1
+states, rows = (torch.from_numpy(each * most) for each, most in zip(signs, (MOST_OF_A_STATE, MOST_OF_A_ROW)))
+found = largest_whole(states.to(torch.int8), torch.tensor([0, 1, 1, 8, 50]), rows.to(torch.int8))
+products = states @ rows.T
+for text, (first, last) in enumerate([(0, 1), (1, 1), (1, 8), (8, 50)]):
+    assert first == last or torch.equal(found[text].long(), products[first:last].amax(dim=0))
+assert found[2, 9] == 384 * 127 * 64
+"""
+
+
+@pytest.mark.parametrize("instructions", ["AVX2", "ALL"])
+def test_the_largest_whole_numbers_fit_whatever_a_processor_multiplies_by(instructions):
+    environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": instructions}
+    subprocess.run([sys.executable, "-c", WHOLE], env=environment, check=True)
+
+
+def test_only_a_processor_that_multiplies_whole_numbers_filters(monkeypatch):
+    for known in ({"avx2": True}, {"avx2": False}, {}):
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda known=known: known, raising=False)
+        assert filters(torch.device("cpu")) == any(known.values())
+        assert not filters(torch.device("cuda"))
 
 
 @pytest.fixture

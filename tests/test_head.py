@@ -67,10 +67,10 @@ def test_maxima_and_positions_are_those_of_the_textbook(sizes, small_blocks):
     assert torch.equal(position, expected_position)
 
 
-@pytest.mark.parametrize("precision", ["bfloat16", "float32"])
+@pytest.mark.parametrize("filtered", [True, False])
 @pytest.mark.parametrize("by_text", [False, True])
-def test_what_is_not_asked_for_is_told_only_above_zero(by_text, precision, monkeypatch):
-    monkeypatch.setattr(pooling, "exact_precision", lambda device: precision)
+def test_what_is_not_asked_for_is_told_only_above_zero(by_text, filtered, monkeypatch):
+    monkeypatch.setattr(pooling, "filters", lambda device: filtered)
     hidden, weight, bias, mask = inputs(5, 33, 1031, 16)
     bias -= 6.0  # about half the maxima below zero
     mask[2] = 0
@@ -86,7 +86,7 @@ def test_what_is_not_asked_for_is_told_only_above_zero(by_text, precision, monke
 
 
 def test_weights_learn_the_same_where_only_they_are_asked_for(monkeypatch):
-    monkeypatch.setattr(pooling, "exact_precision", lambda device: "bfloat16")
+    monkeypatch.setattr(pooling, "filters", lambda device: True)
     hidden, weight, bias, mask = inputs(5, 33, 1031, 16)
     bias -= 6.0
     slopes = []

@@ -6,12 +6,13 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.errors import MissingExtraError, ModelError
-from sparse_adapt.model.dense import DenseEncoder
+from sparse_adapt.model.dense import DenseEncoder, fast_precision
 from sparse_adapt.model.idf import of_mean, scaled, sqrt_idf
 from sparse_adapt.research.suite.rankers import best
 from sparse_adapt.teachers.bm25 import Bm25
@@ -155,7 +156,7 @@ def test_the_installed_model_knows_meaning_and_keeps_what_it_encoded(tmp_path):
 
 @pytest.mark.slow
 def test_rough_cosines_are_near_and_kept_apart_from_exact_ones(tmp_path, monkeypatch):
-    monkeypatch.setattr("sparse_adapt.model.dense.exact_precision", lambda device: "bfloat16")
+    monkeypatch.setattr("sparse_adapt.model.dense.fast_precision", lambda device: "bfloat16")
     texts = ["a cure for a headache", "pain relief for the head", "the stock market fell"]
     exact = DenseEncoder(cache=tmp_path).encode(texts)
     rough = DenseEncoder(cache=tmp_path, rough=True).encode(texts)
@@ -163,6 +164,15 @@ def test_rough_cosines_are_near_and_kept_apart_from_exact_ones(tmp_path, monkeyp
     assert 0.0 < np.abs(cosines[0] - cosines[1]).max() < 0.01
     assert np.array_equal(DenseEncoder(cache=tmp_path).encode(texts), exact)
     assert np.array_equal(DenseEncoder(cache=tmp_path, rough=True).encode(texts), rough)
+
+
+@pytest.mark.parametrize("multiplies", ["amx_bf16", "avx512_bf16"])
+def test_only_a_processor_that_multiplies_bfloat16_reads_in_it(monkeypatch, multiplies):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {multiplies: True}, raising=False)
+    assert fast_precision(torch.device("cpu")) == "bfloat16"
+    assert fast_precision(torch.device("cuda")) == "float32"
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, multiplies: False})
+    assert fast_precision(torch.device("cpu")) == "float32"
 
 
 @pytest.mark.parametrize("source", ["no-such-model", "./folder", "a/b/c"])

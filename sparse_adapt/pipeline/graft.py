@@ -34,10 +34,9 @@ from sparse_adapt.files.folders import output_folder, tidy
 from sparse_adapt.files.place import Place, absolute
 from sparse_adapt.files.steps import Source, Step, check_request, of_path
 from sparse_adapt.files.writing import write_json
-from sparse_adapt.model.dense import SMALL
+from sparse_adapt.model.dense import SMALL, fast_precision
 from sparse_adapt.model.folder import of_model
 from sparse_adapt.model.grafting import check_tokens, graft_body
-from sparse_adapt.model.head.filter import exact_precision
 from sparse_adapt.model.reading import choose_device
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.estimate import Expected, measure_speeds, stage_expected
@@ -155,17 +154,13 @@ class GraftRequest:
 
     def settings_of(self, stage: str) -> Training:
         """A stage's settings: its defaults, what a graft has otherwise, and what was asked for on top."""
+        import torch
+
         steps = max(1, round(self.settings.effort * STEPS[stage]))
-        own = {"seed": self.settings.seed, "precision": fast_precision(), "memory": self.memory}
+        precision = fast_precision(torch.device("cpu"))
+        own: dict[str, object] = {"seed": self.settings.seed, "precision": precision, "memory": self.memory}
         own |= {**OF_STAGES[stage], "steps": steps}
         return settings_for(stage, overrides=merged(own, self.of_stages.get(stage, {})))
-
-
-def fast_precision() -> str:
-    """Bfloat16 on a processor that multiplies it, where a body of six layers learns twice as fast; else float32."""
-    import torch
-
-    return exact_precision(torch.device("cpu"))
 
 
 def graft(request: GraftRequest, place: Place, watcher: AdaptListener) -> Finished:

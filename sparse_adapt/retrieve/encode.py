@@ -17,7 +17,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.model.forms import Side
-from sparse_adapt.model.head.filter import Precision, exact_precision, positive_logits
+from sparse_adapt.model.head.filter import filters, positive_logits
 from sparse_adapt.model.head.pooling import pack_rows, splade_pool
 from sparse_adapt.model.head.summing import splade_sum
 from sparse_adapt.model.sparse import SparseEncoder
@@ -45,15 +45,14 @@ def encode(
     side: Side,
     *,
     tokens_a_batch: int = TOKENS_A_BATCH,
-    precision: Precision | None = None,
+    filtered: bool = True,
     progress: Progress = no_progress,
 ) -> csr_matrix:
     """SPLADE vectors (len(texts), V), float32, sorted indices; a text without weights or words keeps its empty row.
 
     `side`: whether the texts are queries or documents.
-    With `precision` "bfloat16" a processor that has such products uses them to rule out the tokens that can't
-    have a weight, and multiplies the rest in float32: the same weights in less than half the time. A GPU then
-    multiplies everything in bfloat16. None stands for what gives float32 weights soonest on this machine.
+    `filtered`: a processor that multiplies whole numbers of eight bits uses them to rule out the tokens that can't
+    have a weight, and multiplies the rest in float32: the same weights in less than half the time.
     A document that a model reads by windows has the largest weights of its windows.
     `progress` gets the number of texts of each finished batch. Raises ModelError where the model gives
     something that is not a number, and InputError for a string that stands by itself, whose letters would be texts.
@@ -66,12 +65,11 @@ def encode(
         progress(len(texts))
         vectors = model.query_side.vectors(token_ids)
         return model.weighed(_without_blank(vectors, token_ids, model.tokenize([""], side)[0]))
-    precision = precision or exact_precision(model.device)
 
     def read(texts: Sequence[str], progress: Progress) -> csr_matrix:  # (texts, V)
         token_ids = model.tokenize(texts, side)
         parts = encode_token_ids(
-            model, token_ids, tokens_a_batch=tokens_a_batch, precision=precision, progress=progress
+            model, token_ids, tokens_a_batch=tokens_a_batch, filtered=filtered, progress=progress
         )
         vectors = _stack(parts, len(texts), model.vocabulary_size)
         return _without_blank(vectors, token_ids, model.tokenize([""], side)[0])
@@ -89,7 +87,7 @@ def encode_token_ids(
     token_ids: Sequence[TokenIds],
     *,
     tokens_a_batch: int,
-    precision: Precision,
+    filtered: bool = True,
     progress: Progress = no_progress,
 ) -> list[BatchWeights]:
     """The weights of tokenised texts, batch by batch, in no particular order."""
@@ -98,7 +96,7 @@ def encode_token_ids(
 
     @torch.inference_mode()
     def encode_group(group: list[int]) -> None:
-        part = _encode_group(model, token_ids, group, precision)
+        part = _encode_group(model, token_ids, group, filtered)
         with lock:
             parts.append(part)
             progress(len(group))
@@ -116,20 +114,18 @@ def encode_token_ids(
 
 
 def _encode_group(
-    model: SparseEncoder, token_ids: Sequence[TokenIds], group: list[int], precision: Precision
+    model: SparseEncoder, token_ids: Sequence[TokenIds], group: list[int], filtered: bool
 ) -> BatchWeights:
     padded = pad([token_ids[index] for index in group], model.tokenizer.pad_token_id or 0)
     ids, mask = (each.to(model.device) for each in padded)
-    on_processor, low = model.device.type == "cpu", precision == "bfloat16"
-    with torch.autocast(model.device.type, torch.bfloat16, enabled=low and not on_processor):
-        hidden = model.hidden(ids, mask)
-        if model.form.pooling == "sum":
-            weights = splade_sum(hidden, model.output_rows, model.output_bias, mask, model.form.activation)
-        elif low and on_processor:
-            rows = pack_rows(hidden, mask)
-            weights = positive_logits(rows.states, rows.starts, model.output_rows, model.output_bias)
-        else:
-            weights, _ = splade_pool(hidden, model.output_rows, model.output_bias, mask)
+    hidden = model.hidden(ids, mask)
+    if model.form.pooling == "sum":
+        weights = splade_sum(hidden, model.output_rows, model.output_bias, mask, model.form.activation)
+    elif filtered and filters(model.device):
+        rows = pack_rows(hidden, mask)
+        weights = positive_logits(rows.states, rows.starts, model.output_rows, model.output_bias)
+    else:
+        weights, _ = splade_pool(hidden, model.output_rows, model.output_bias, mask)
     if not hidden.isfinite().all():
         raise ModelError("the model gives hidden states that are not numbers: its weights are broken")
     counts, tokens, values = _positive(weights.cpu().numpy())

@@ -99,6 +99,7 @@ def multiply(
 ) -> None:
     """Hand each block's products (rows, tokens) to `use`, which must be done with them when it returns.
 
+    Those of int8 numbers are int32; all others have the operands' precision.
     Rows are multiplied in multiples of `rows_by`, for a library that prepares and keeps code for every shape.
     """
     blocks = list(_blocks(bounds, len(weight)))
@@ -110,14 +111,17 @@ def multiply(
 
     largest_size = max((prod(shape_of(block)) for block in blocks), default=0)
 
+    whole = states.dtype == torch.int8
+    product = torch._int_mm if whole else torch.mm
+
     def make_worker() -> Callable[[Block], None]:
-        space = states.new_empty(largest_size)
+        space = torch.empty(largest_size, dtype=torch.int32 if whole else states.dtype)
 
         def multiply(block: Block) -> None:
             shape = shape_of(block)
             logits = space[: prod(shape)].view(shape)
             first = block.rows.start
-            torch.mm(padded[first : first + shape[0]], weight[block.tokens].T, out=logits)
+            product(padded[first : first + shape[0]], weight[block.tokens].T, out=logits)
             use(block, logits[: block.rows.stop - first])
 
         return multiply

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from sparse_adapt.model.head import cpu, dense, device
-from sparse_adapt.model.head.filter import exact_precision, positive_pool
+from sparse_adapt.model.head.filter import filters, positive_pool
 
 Activation = Literal["relu", "log1p_relu"]
 
@@ -54,7 +54,7 @@ def splade_pool(
 
     `wanted`, booleans (B, V) or (V): the tokens whose maximum is wanted even at zero or below; of the others, a
     hundred times as many, only what is above zero is told, which is all that weights need: the rest is -inf
-    at position 0. A processor that multiplies bfloat16 finds these in a third to a half of the time (`filter.py`).
+    at position 0. A processor that multiplies whole numbers finds these in a third of the time (`filter.py`).
     On a processor the same input gives the same bits; on CUDA the gradient's sums do so under
     `torch.use_deterministic_algorithms`.
     """
@@ -111,7 +111,7 @@ class _Pool(torch.autograd.Function):
         """Maxima and positions (B, V), of hidden (B, L, H), weight (V, H), bias (V), attention_mask (B, L)."""
         precision = product_precision(hidden, weight)
         rows = pack_rows(hidden.to(precision), attention_mask)
-        if wanted is not None and precision == torch.float32 and exact_precision(weight.device) == "bfloat16":
+        if wanted is not None and precision == torch.float32 and filters(weight.device):
             maximum, position = positive_pool(*rows, weight.to(precision), bias, wanted)
         else:
             maximum, position = pool(rows, weight.to(precision))
