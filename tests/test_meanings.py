@@ -140,6 +140,18 @@ def test_a_labeller_tells_the_meaning_whatever_a_text_was_made_from(encoder):
     assert len(np.unique(source.similarity_margin[:, zorvex])) > 2  # not just what it was made from
 
 
+def test_the_words_that_may_stand_for_another_are_those_nearest_to_it(encoder):
+    source, random = labelled(encoder, [*SAYING, *OTHER]), np.random.default_rng(1)
+    vectors = (random.integers(-2, 3, (len(source.words), 2)) / 2).astype(np.float32)  # many are equally near
+    for text, found in zip(source.cut, source._alike(vectors), strict=True):
+        for place, token in enumerate(text):
+            row = np.flatnonzero(source.words == token)
+            cosines = (vectors @ vectors[row[0]] if len(row) else np.zeros(0)).tolist()
+            others = [number for number in range(len(cosines)) if number != row[0] and cosines[number] > 0.4]
+            nearest = sorted(others, key=lambda number: -cosines[number])[:11]
+            assert found.get(place, []) == source.words[nearest].tolist()
+
+
 def test_texts_never_say_a_term_that_the_model_associates_with_everything(tmp_path, make):
     encoder = extended(build(tmp_path / "model", "bert"), "zorvex", "kubectl")
     with torch.no_grad():

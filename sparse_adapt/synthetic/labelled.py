@@ -189,8 +189,9 @@ class LabelledMeanings:
             cosines = vectors[[column[word] for word in chunk]] @ vectors.T
             for word, row in zip(chunk, cosines, strict=True):
                 row[column[word]] = -1.0
-                best = np.argsort(-row, kind="stable")[:ALIKE]
-                others[word] = [int(self.words[other]) for other in best if row[other] > LEAST_ALIKE]
+                alike = np.flatnonzero(row > LEAST_ALIKE)  # a few of 20,000, which alone are sorted
+                best = alike[np.argsort(-row[alike], kind="stable")[:ALIKE]]
+                others[word] = self.words[best].tolist()
         return [
             {place: others[token] for place, token in enumerate(text) if others.get(token)}
             for text in self.cut
