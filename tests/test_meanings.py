@@ -152,6 +152,19 @@ def test_the_words_that_may_stand_for_another_are_those_nearest_to_it(encoder):
             assert found.get(place, []) == source.words[nearest].tolist()
 
 
+def test_a_later_stage_reads_nothing_again_but_what_its_model_worded(encoder):
+    class Noting(Words):
+        def encode(self, texts: Sequence[str], progress: object = None) -> NDArray[np.float32]:
+            read.append(len(texts))
+            return super().encode(texts)
+
+    ids, dense = encoder.tokenize([*SAYING, *OTHER]), Noting()
+    for _ in range(2):
+        read = list[int]()
+        source = LabelledMeanings(encoder, ids, about(encoder, ids), dense, np.random.default_rng(0))
+    assert len(read) == 1 and 0 < read[0] < 0.2 * source.made
+
+
 def test_texts_never_say_a_term_that_the_model_associates_with_everything(tmp_path, make):
     encoder = extended(build(tmp_path / "model", "bert"), "zorvex", "kubectl")
     with torch.no_grad():

@@ -20,7 +20,7 @@ VECTORS = {
 class Table:
     """An encoder of four texts."""
 
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def encode(self, texts: Sequence[str], progress: object = None) -> NDArray[np.float32]:
         return np.array([VECTORS[text] for text in texts], dtype=np.float32).reshape(len(texts), 2)
 
 
@@ -82,7 +82,7 @@ def test_many_terms_agree_with_one_at_a_time():
     assert (about.sum(axis=0) >= 3).all()
 
     class Rows:
-        def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        def encode(self, texts: Sequence[str], progress: object = None) -> NDArray[np.float32]:
             return vectors[[int(text) for text in texts]]
 
     found = Labeller(Rows(), [str(row) for row in range(40)], about).similarity_margin(

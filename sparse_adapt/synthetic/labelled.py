@@ -9,7 +9,6 @@ Dimensions: B texts, S sources, D new tokens, V vocabulary, W ordinary words, F 
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import compress
 
 import numpy as np
@@ -23,7 +22,15 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds
 from sparse_adapt.report.progress import passing
 from sparse_adapt.synthetic.background import like_queries
-from sparse_adapt.synthetic.labels import ALIKE, LEAST_ALIKE, Labeller, SimilarityMargin, word_scores
+from sparse_adapt.synthetic.labels import (
+    ALIKE,
+    LEAST_ALIKE,
+    READING,
+    Labeller,
+    SimilarityMargin,
+    encoded_once,
+    word_scores,
+)
 from sparse_adapt.synthetic.windows import (
     Profile,
     Samples,
@@ -48,7 +55,6 @@ SCORE_LENGTH = 10.0  # of words' scores for terms beside their vectors: so much 
 WORDS_AT_ONCE = 1024
 BACKGROUND_ONE_IN = 2  # of the background texts that there are
 FEWER_EVERYDAY = 4  # one background text in so many drawn from anywhere
-READING = "texts read by the semantic labeller"
 FEWEST = 10  # texts that teach a term, even where the labeller finds fewer
 
 
@@ -89,9 +95,9 @@ class LabelledMeanings:
         self.glue, self.words = words[:GLUE], words[GLUE:] if len(words) > GLUE else words
         often = np.arange(1, len(self.words) + 1, dtype=np.float64) ** -RARER
         background = like_queries()[::BACKGROUND_ONE_IN]
-        of_background = _encoded(dense, background)
+        of_background = encoded_once(dense, background)
         labeller = Labeller(dense, _texts(reference, self.cut), self.about, of_background)
-        vectors = _encoded(dense, tuple(_texts(reference, self.words[:, None].tolist())))
+        vectors = encoded_once(dense, tuple(_texts(reference, self.words[:, None].tolist())))
         self.near = [_profile(self.words, column, often) for column in labeller.nearest(vectors).T]
         self.alike = self._alike(vectors)
         self.vectors = vectors
@@ -172,7 +178,7 @@ class LabelledMeanings:
         dense: DenseEncoder, texts: Sequence[str], by_model: NDArray[np.bool_]
     ) -> NDArray[np.float32]:
         """Vectors (B, H) of synthetic texts, of which those that no model worded are kept for the next stage."""
-        encoded = _encoded(dense, tuple(compress(texts, ~by_model)))
+        encoded = encoded_once(dense, tuple(compress(texts, ~by_model)))
         vectors = np.empty((len(texts), encoded.shape[1]), np.float32)
         vectors[~by_model] = encoded
         worded = list(compress(texts, by_model))
@@ -231,12 +237,6 @@ def _answered(vectors: NDArray[np.float32], documents: NDArray[np.float32]) -> l
         return [np.arange(len(vectors))]
     nearest = (vectors @ documents.T).argmax(axis=1)
     return [np.flatnonzero(nearest == document) for document in np.unique(nearest)]
-
-
-@lru_cache(maxsize=3)
-def _encoded(dense: DenseEncoder, texts: tuple[str, ...]) -> NDArray[np.float32]:
-    """Vectors (B, H) of what is the same in every stage, kept for the next: words, background and synthetic texts."""
-    return dense.encode(texts, progress=passing(READING, len(texts)))
 
 
 def _texts(reference: SparseEncoder, token_ids: Sequence[TokenIds]) -> list[str]:

@@ -13,6 +13,7 @@ K directions, at most `MOST`.
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -41,6 +42,7 @@ FURTHER = 8  # words that a word is drawn from, after the `ALIKE` that examples 
 SAMPLES, TEXTS = 24, 3  # texts of a definition: those made, and those of them that stay
 TELLING = 5.8  # zipf frequency (Speer 2022, wordfreq) from which on a word stays as it is
 
+READING = "texts read by the semantic labeller"
 WORD = re.compile(r"[^\W\d_]+")
 
 SimilarityMargin = NDArray[np.float32]
@@ -61,7 +63,7 @@ class Labeller:
         `background`: vectors (E, H) of texts like queries that mean anything; without them nothing is too far.
         """
         self.encoder, self.about = encoder, about
-        self.vectors = encoder.encode(sources)
+        self.vectors = encoded_once(encoder, tuple(sources))
         self.owned = [np.flatnonzero(column) for column in about.T]
         self.least = np.full(about.shape[1], -np.inf, dtype=np.float32)  # cosine to a term, to mean it
         if background is not None and len(background):
@@ -126,6 +128,12 @@ class Labeller:
         chosen = others & (others.cumsum(axis=1) <= count)
         total = (np.take_along_axis(cosines, best, axis=1) * chosen).sum(axis=1)
         return np.asarray(total / chosen.sum(axis=1).clip(1), dtype=np.float32)
+
+
+@lru_cache(maxsize=4)
+def encoded_once(dense: DenseEncoder, texts: tuple[str, ...]) -> NDArray[np.float32]:
+    """Vectors (B, H) of what is the same in every stage, kept for the next: sources, words, texts of two kinds."""
+    return dense.encode(texts, progress=passing(READING, len(texts)))
 
 
 def _nearest(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
