@@ -257,11 +257,11 @@ def test_words_of_any_kind_are_common_ones_more_often(encoder):
 
 
 def test_words_learn_together_by_what_the_labeller_knows_of_them(encoder):
-    texts, settings = [*SAYING, *OTHER], Dictionary(learning_rate=1e-4)
+    texts, settings = [*SAYING, *OTHER], Dictionary()
     source = labelled(encoder, texts)
     found = shared_features(source, settings)
     assert found is not None
-    assert found.learning_rate == pytest.approx(2e-4)
+    assert found.pace == 2.0
     assert found.token_ids.tolist() == source.words.tolist()
     assert found.features.mean(dim=0).abs().max() < 1e-6
     assert shared_features(source, settings.model_copy(update={"shared_steps": 0.0})) is None

@@ -26,6 +26,7 @@ from sparse_adapt.terms.mining import Term
 from sparse_adapt.training import loop
 from sparse_adapt.training.loop import HISTORY_FILE, epoch_means, random_at, schedule, train
 from sparse_adapt.training.losses import flops
+from sparse_adapt.training.parameters import Parameters
 from sparse_adapt.training.settings import Training
 from sparse_adapt.training.shared_steps import SharedFeatures
 from sparse_adapt.training.state import BEFORE_FILE, STATE_FILE, forget
@@ -154,6 +155,16 @@ def test_new_rows_have_a_learning_rate_of_their_own(folder, tmp_path):
     assert moved[first + 2 :].max() < 2e-4
 
 
+@pytest.mark.parametrize(("width", "share"), [(16, 1.0), (128, 1.0), (384, 1 / 3), (768, 1 / 6)])
+def test_a_wider_body_learns_by_a_lower_rate_where_none_is_given(folder, monkeypatch, width, share):
+    encoder, given = extended(folder), settings(train="all", new_learning_rate=1e-2)
+    monkeypatch.setattr(type(encoder), "width", width)
+    rates = [group["full_rate"] for group in Parameters(encoder, given).groups()]
+    assert rates == [1e-2, pytest.approx(3e-5 * share)]
+    one_given = settings(train="all", learning_rate=7e-4)
+    assert Parameters(encoder, one_given).groups()[1]["full_rate"] == 7e-4
+
+
 def test_the_loss_falls(folder, tmp_path):
     encoder = extended(folder)
     given = settings(steps=30, train="all", learning_rate=1e-2, batch_size=8)
@@ -251,7 +262,7 @@ class Kin(Pull):
     def __init__(self, encoder: SparseEncoder, settings: Training, features: list[list[float]]) -> None:
         super().__init__(encoder, settings)
         ids = torch.tensor([self.ids[0][1], 62, 63])  # the first is read, the others neither read nor pulled
-        self.shared_features = SharedFeatures(ids, torch.tensor(features), learning_rate=1e-2)
+        self.shared_features = SharedFeatures(ids, torch.tensor(features), pace=1e5)
 
 
 def test_what_one_word_learns_those_like_it_learn(folder, tmp_path):

@@ -194,9 +194,13 @@ def run(
     check_output(place)
     if vary is not None:
         return _varied(plan, vary, place, progress)
+    from sparse_adapt.pipeline.estimate import describe, expected_of_run
     from sparse_adapt.pipeline.run import run as carry_out
     from sparse_adapt.selection.rule import retention_lines
 
+    rows = [] if resume else expected_of_run(plan)
+    for each in describe(rows) if rows else ():
+        say(each)
     with progress_bars(progress) as bars:
         done = carry_out(plan, place, bars)
     wrote = [(folder, f"{len(plan.stages)} stages, the last model in {done.model}")]

@@ -159,6 +159,11 @@ class Encoder(nn.Module, ABC):
         return self.input_rows.device
 
     @property
+    def width(self) -> int:
+        """H, of the body's states."""
+        return int(self.transformer.config.hidden_size)
+
+    @property
     def vocabulary_size(self) -> int:
         """V: rows of the decoder, new tokens included."""
         return self.output_rows.shape[0]

@@ -164,11 +164,6 @@ class SentenceEncoder(Encoder):
     # -- what it is made of -------------------------------------------------------------------
 
     @property
-    def width(self) -> int:
-        """H, of the vectors."""
-        return int(self.body.config.hidden_size)
-
-    @property
     def transformer(self) -> PreTrainedModel:
         """The body, without a head."""
         return self.body

@@ -12,6 +12,8 @@ from sparse_adapt.collection.examples import read_candidates
 from sparse_adapt.collection.glossary import read_dictionary
 from sparse_adapt.collection.readers import Document, read_documents
 from sparse_adapt.model.dense import SMALL, DenseEncoder
+from sparse_adapt.model.folder import ModelFolder
+from sparse_adapt.model.layout import is_dense
 from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import Plan
@@ -155,6 +157,17 @@ def expected_of_plan(
     rows.append(Expected(f"encoding {len(documents):,} documents with {models} models", seconds))
     rows.append(general_expected(speeds, documents, models, questions))
     return [row for row in rows if row.seconds >= 0.5]
+
+
+def expected_of_run(plan: Plan) -> list[Expected]:
+    """How long a run file may take: its stages, and the verdict on its first and last model.
+
+    Nothing where the verdict has no corpus, the model is dense, or no stage trains.
+    """
+    model = ModelFolder.of(plan.model)
+    if plan.corpus is None or not plan.settings or is_dense(model.path):
+        return []
+    return expected_of_plan(plan, list(plan.settings.items()), 2)
 
 
 def _first_settings(request: Request) -> Training | None:

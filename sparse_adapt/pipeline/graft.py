@@ -35,9 +35,11 @@ from sparse_adapt.files.place import Place, absolute
 from sparse_adapt.files.steps import Source, Step, check_request, of_path
 from sparse_adapt.files.writing import write_json
 from sparse_adapt.model.dense import SMALL, fast_precision
-from sparse_adapt.model.folder import of_model
+from sparse_adapt.model.folder import ModelFolder, of_model
 from sparse_adapt.model.grafting import check_tokens, graft_body
+from sparse_adapt.model.layout import transformer_in
 from sparse_adapt.model.reading import choose_device
+from sparse_adapt.model.saved import read_width
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.estimate import Expected, measure_speeds, stage_expected
 from sparse_adapt.pipeline.plan import BASE_MODEL, Plan, merged, settings_for
@@ -67,7 +69,7 @@ from sparse_adapt.synthetic.queries import (
 )
 from sparse_adapt.teachers.settings import CandidateSettings
 from sparse_adapt.teachers.teacher import make_teacher
-from sparse_adapt.training.settings import Training
+from sparse_adapt.training.settings import Training, at_width
 
 REQUEST_FILE = "request.json"
 COPYING, RANK = ("logits", "preserve"), "rank"  # stages
@@ -76,12 +78,16 @@ OF_STAGES: Mapping[str, Mapping[str, object]] = {
     "logits": {},
     "preserve": {
         "batch_size": 32,
-        "learning_rate": 3e-4,
         "background": 0.1,
         "weights": {"old": 1.0, "new": 0.0, "extra": 1.0},
     },
-    "rank": {"learning_rate": 1e-4, "longest": 128, "weights": {"anchor": 1.0}},
+    "rank": {"longest": 128, "weights": {"anchor": 1.0}},
 }
+RATES = {
+    "preserve": 3e-4,
+    "rank": 1e-4,
+}  # learning rates of a body WIDTH wide; those of a wider one are lower
+WIDTH = 384
 CANDIDATES = "candidates.jsonl"
 RANKING_SHARE = (
     0.5  # of what ranking changes: all of it activates 397 tokens of a document of Cranfield, half of it 224
@@ -152,6 +158,12 @@ class GraftRequest:
         """The stages that are carried out."""
         return (*COPYING, RANK) if self.settings.ranked else COPYING
 
+    @property
+    def _width(self) -> int:
+        """H, of the body."""
+        source = ModelFolder.of(self.encoder)
+        return read_width(transformer_in(source.path, source), source)
+
     def settings_of(self, stage: str) -> Training:
         """A stage's settings: its defaults, what a graft has otherwise, and what was asked for on top."""
         import torch
@@ -160,6 +172,8 @@ class GraftRequest:
         precision = fast_precision(torch.device("cpu"))
         own: dict[str, object] = {"seed": self.settings.seed, "precision": precision, "memory": self.memory}
         own |= {**OF_STAGES[stage], "steps": steps}
+        if stage in RATES:
+            own["learning_rate"] = at_width(RATES[stage], self._width, WIDTH)
         return settings_for(stage, overrides=merged(own, self.of_stages.get(stage, {})))
 
 

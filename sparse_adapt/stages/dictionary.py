@@ -59,11 +59,7 @@ class Dictionary(Warmup):
 
     weights: DictionaryWeights = setting(DictionaryWeights())
     train: Trained = setting("all")
-    learning_rate: float = setting(
-        2e-4,
-        "Highest learning rate of the base model's weights, for one of 4 million; a larger model takes 3e-5.",
-        gt=0,
-    )
+    narrow_rate: ClassVar[float] = 2e-4
     new_learning_rate: float = setting(1e-3, gt=0)
     steps: int | None = setting(
         None,

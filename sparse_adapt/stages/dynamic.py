@@ -14,7 +14,7 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.settings import Settings, setting
@@ -52,11 +52,7 @@ class Dynamic(Training):
 
     weights: DynamicWeights = setting(DynamicWeights(), "Weights of the loss terms.")
     train: Trained = setting("all")
-    learning_rate: float = setting(
-        1e-4,
-        "Highest learning rate of the base model's weights, for one of 4 million; a larger model takes 3e-5.",
-        gt=0,
-    )
+    narrow_rate: ClassVar[float] = 1e-4
     new_learning_rate: float = setting(5e-3, gt=0)
     batch_size: int = setting(32, "How many sentences teach in one step.", unit="sentences", ge=1)
     masking: Literal["dynamic", "random"] = setting(

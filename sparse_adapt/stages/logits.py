@@ -9,7 +9,7 @@ of the body. Dimensions: N tokens of a batch, V vocabulary, H and S widths of th
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.settings import Settings, setting
@@ -41,7 +41,7 @@ class Logits(Training):
     train: Trained = setting("all")
     steps: int | None = setting(1_000, ge=1)
     batch_size: int = setting(24, "Texts of a step.", unit="texts", ge=1)
-    learning_rate: float = setting(5e-4, gt=0)
+    narrow_rate: ClassVar[float] = 1.5e-3
     words: int = setting(
         96, "Words of a text that is read; which of a document's, is drawn.", unit="words", ge=1
     )

@@ -11,7 +11,7 @@ Dimensions: Q queries, B documents, M masked words, V vocabulary, H hidden.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.settings import Settings, setting
@@ -67,11 +67,7 @@ class Contrast(Training):
 
     weights: ContrastWeights = setting(ContrastWeights(), "Weights of the loss terms.")
     train: Trained = setting("all")
-    learning_rate: float = setting(
-        1e-4,
-        "Highest learning rate of the base model's weights, for one of 4 million; a larger model takes 3e-5.",
-        gt=0,
-    )
+    narrow_rate: ClassVar[float] = 1e-4
     new_learning_rate: float = setting(1e-3, gt=0)
     batch_size: int = setting(
         32, "Pairs of a step, each with the documents of the others as negatives.", unit="pairs", ge=1

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.settings import Settings, setting
@@ -59,7 +59,7 @@ class Preserve(Training):
     weights: PreserveWeights = setting(PreserveWeights(), "Weights of the loss terms.")
     train: Trained = setting("all")
     steps: int | None = setting(300, ge=1)
-    learning_rate: float = setting(1e-4, gt=0)
+    narrow_rate: ClassVar[float] = 1e-4
     background: float = setting(
         0.25, "Share of the texts that are made of background words.", unit="share of the texts", ge=0, le=1
     )

@@ -6,7 +6,7 @@ vectors of background texts are held, and beside the model it is learnt what a m
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from sparse_adapt.objectives.loss_terms import OBJECTIVES, term
 from sparse_adapt.objectives.scoring import Penalised, SparseScoring
@@ -59,7 +59,7 @@ class Rank(SparseScoring):
         ge=1,
     )
     batch_size: int = setting(8, "Queries of a step, each with its candidates.", unit="queries", ge=1)
-    learning_rate: float = setting(6e-5, gt=0)
+    narrow_rate: ClassVar[float] = 6e-5
     new_learning_rate: float = setting(3e-4, gt=0)
     temperature: float = setting(2.0, gt=0)
     penalised: Penalised = setting("frequent")

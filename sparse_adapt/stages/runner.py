@@ -167,7 +167,7 @@ def _teach(
             record = {
                 **begun,
                 "steps": len(history),
-                "settled": _settled(settings, task.settings),
+                "settled": _settled(settings, task.settings, encoder.width),
                 "seconds": round(time.monotonic() - started, 1),
             }
             if isinstance(task, Concluding):
@@ -179,7 +179,11 @@ def _teach(
                 write_record(work, record, place.home)
         if is_main():
             forget(work)
-    message = f"{len(history):,} steps in {record['seconds']:.0f} s; "
+    message = f"{len(history):,} steps in {record['seconds']:.0f} s"
+    rate = settings.rate_at(encoder.width)
+    if settings.train != "new" and settings.learning_rate is None and rate < settings.narrow_rate:
+        message += f" at a learning rate of {rate:.2g}, for a body {encoder.width} wide"
+    message += "; "
     epochs: list[str] = []
     if settings.epochs is None:
         message += f"at the end {_terms(history[-1])}"
@@ -248,9 +252,9 @@ def _extended(begun: StageRecord) -> dict[str, str] | None:
     return None if source is None else stamp(of_model(source))
 
 
-def _settled(settings: Training, settings_of_model: Training) -> dict[str, object]:
-    """What the settings left open and the stage settled by what it learns from."""
+def _settled(settings: Training, settings_of_model: Training, width: int) -> dict[str, object]:
+    """What the settings left open and the stage settled by what it learns from, and by how wide the body is."""
     before = settings.model_dump(mode="json")
-    return {
-        key: value for key, value in settings_of_model.model_dump(mode="json").items() if before[key] != value
-    }
+    after = settings_of_model.model_dump(mode="json")
+    after["learning_rate"] = settings_of_model.rate_at(width)
+    return {key: value for key, value in after.items() if before[key] != value}

@@ -20,7 +20,7 @@ from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import LABELLED, Input, Inputs
 from sparse_adapt.stages.inputs import TRIPLETS as GENERATED
 from sparse_adapt.stages.stage import Stage
-from sparse_adapt.training.settings import GENTLE, Training
+from sparse_adapt.training.settings import Training
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -58,7 +58,6 @@ class Triplets(Training):
     train: Literal["new", "all"] = setting(
         "all", "What learns beside the rows of new tokens: all weights, or nothing (`new`)."
     )
-    learning_rate: float = setting(GENTLE, gt=0)
     new_learning_rate: float = setting(1e-3, gt=0)
     batch_size: int = setting(
         32, "Texts of a step, each read twice, with one contradiction each.", unit="texts", ge=1

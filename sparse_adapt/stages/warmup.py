@@ -342,8 +342,8 @@ def shared_features(meanings: "SyntheticTexts", settings: Warmup) -> "SharedFeat
     known = None if settings.shared_steps == 0.0 else meanings.word_features()
     if known is None:
         return None
-    rate = settings.shared_steps * settings.learning_rate
-    return SharedFeatures(torch.from_numpy(known.token_ids), torch.from_numpy(known.features), rate)
+    tokens, features = torch.from_numpy(known.token_ids), torch.from_numpy(known.features)
+    return SharedFeatures(tokens, features, pace=settings.shared_steps)
 
 
 def domain_vocabulary(texts: "Texts", softmax: str) -> "Tensor":

@@ -147,7 +147,7 @@ def train(
             rate = schedule(step, stage.steps, settings.ramp)
             parameters.set_rate(prepared, rate)
             values = _step(accelerator, objective, stage, prepared, parameters, step)
-            row = {"step": step + 1, **values, "learning_rate": settings.learning_rate * rate}
+            row = {"step": step + 1, **values, "learning_rate": parameters.rate * rate}
             history.append(row)
             log.write(json.dumps(row) + "\n")
             if scalars is not None:

@@ -30,7 +30,7 @@ class Parameters:
     ) -> None:
         self.first = encoder.old_size
         self.count = len(encoder.new_tokens)
-        self.settings = settings
+        self.settings, self.rate = settings, settings.rate_at(encoder.width)
         self.whole = [
             p for p in (encoder.input_rows, encoder.output_rows, encoder.output_bias) if p is not None
         ]
@@ -61,12 +61,12 @@ class Parameters:
                 {"params": self.new, "full_rate": self.settings.new_learning_rate, "weight_decay": 0.0}
             )
         if self.old:
-            groups.append({"params": self.old, "full_rate": self.settings.learning_rate})
+            groups.append({"params": self.old, "full_rate": self.rate})
         if fresh := list(self.beside.parameters()):
             rate = getattr(self.beside, "learning_rate", self.settings.new_learning_rate)
             groups.append({"params": fresh, "full_rate": rate})
         if self.shared is not None:
-            shared = {"params": [self.shared.map], "full_rate": self.shared.learning_rate}
+            shared = {"params": [self.shared.map], "full_rate": self.shared.pace * self.rate}
             groups.append({**shared, "weight_decay": 0.0})
         return [{**group, "lr": 0.0} for group in groups]
 

@@ -12,7 +12,17 @@ from sparse_adapt.settings import AUTO, Settings, setting
 
 Trained = Literal["new", "rows", "all", "biases", "attention"]
 UNITS = {"M": 1_000_000, "G": 1_000_000_000}  # bytes
-GENTLE = 3e-5  # learning rate of what has been taught before
+GENTLE = 3e-5  # learning rate of what has been taught before, in a narrow model
+NARROW = 128  # width of the model whose learning rates were measured
+
+
+def at_width(rate: float, width: int, measured_at: int = NARROW) -> float:
+    """A learning rate that was measured on a body of one width, for a body of another.
+
+    A step of Adam moves every weight as far, so that what a wider layer adds up moves further. Yang et al. 2022,
+    arXiv:2203.03466.
+    """
+    return rate * min(1.0, measured_at / width)
 
 
 class Training(Settings):
@@ -21,12 +31,17 @@ class Training(Settings):
     fits_rows: ClassVar[bool] = (
         False  # whether rows fitted to a body that stands still can be all that it teaches
     )
+    narrow_rate: ClassVar[float] = GENTLE  # learning rate of a model NARROW wide
 
     seed: int = setting(
         0, "Seed of every random draw. On one CPU the same seed gives the same model, bit for bit.", ge=0
     )
-    learning_rate: float = setting(
-        GENTLE, "Highest learning rate of the weights that the base model brought.", gt=0
+    learning_rate: float | None = setting(
+        None,
+        f"Highest learning rate of the weights that the base model brought; by default that of a model {NARROW} wide, "
+        f"times {NARROW} / width where it is wider.",
+        source="Yang et al. 2022, arXiv:2203.03466",
+        gt=0,
     )
     new_learning_rate: float = setting(
         1e-2, "Highest learning rate of the rows and biases of new tokens.", gt=0
@@ -119,6 +134,10 @@ class Training(Settings):
     def settled(self, *, queries: int = 0, terms: int = 0) -> Self:
         """These settings with nothing open: for so many queries to learn from, and so many new terms."""
         return self
+
+    def rate_at(self, width: int) -> float:
+        """The learning rate of the base model's weights: where none is given, that for a body so wide."""
+        return at_width(self.narrow_rate, width) if self.learning_rate is None else self.learning_rate
 
     def steps_for(self, texts: int) -> int:
         """Steps of a stage over so many texts: as many passes as asked for, or else the number of steps.

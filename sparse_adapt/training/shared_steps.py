@@ -17,11 +17,14 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True, slots=True)
 class SharedFeatures:
-    """Features (W, F) of some tokens (W,), and how fast the map from these to embeddings learns."""
+    """Features (W, F) of some tokens (W,), and how fast the map from these to embeddings learns.
+
+    pace: times the learning rate of the embeddings.
+    """
 
     token_ids: Tensor
     features: Tensor
-    learning_rate: float
+    pace: float
 
 
 class SharedSteps:
@@ -31,7 +34,7 @@ class SharedSteps:
         self.rows = rows
         self.token_ids = shared_features.token_ids.to(rows.device)
         self.features = shared_features.features.to(rows.device, rows.dtype)
-        self.learning_rate = shared_features.learning_rate
+        self.pace = shared_features.pace
         self.map = nn.Parameter(rows.new_zeros(self.features.shape[1], rows.shape[1]))
         self._within = torch.zeros_like(self.map)  # the map whose part the rows hold
 
