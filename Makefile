@@ -2,6 +2,7 @@
 # make test    lint, types, pages and tests side by side; `make quick` leaves out what trains or serves the real model
 # make nightly  what takes long: every engine, every kill, ten thousand damaged files, notebooks, browsers, SmolLM2
 # make lowest  the quick tests at the lowest versions that pyproject.toml names; part of `make nightly`
+# make gpu     what needs a GPU: vectors, all stages and a bound on memory there, beside the processor's
 # make bench   speed and memory beside other implementations; DATA=DIR names a folder that holds medquad
 # make figures what the pages and the notebooks show, made anew: a demo, ten minutes
 # make docs    the pages in docs/, commands and settings made from the code; strict, needs no network
@@ -20,7 +21,7 @@ INSTALL := $(UV) pip install --quiet --python $(BIN)/python
 LINKS := $(if $(PIP_FIND_LINKS),--find-links $(PIP_FIND_LINKS))
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(WORKERS)
 
-.PHONY: setup browser smollm demo test quick nightly lowest lint docs tests bench figures constraints lock clean
+.PHONY: setup browser smollm demo test quick nightly lowest gpu lint docs tests bench figures constraints lock clean
 
 setup: $(READY)
 
@@ -71,6 +72,9 @@ lowest: setup
 	$(UV) pip compile --quiet --resolution lowest-direct --no-header pyproject.toml --output-file $(LOWEST)/own.txt
 	$(UV) pip install --quiet --python $(LOWEST) --no-deps --requirements $(LOWEST)/own.txt
 	OMP_NUM_THREADS=1 $(LOWEST)/bin/pytest --numprocesses $(WORKERS) -m 'not slow' --ignore tests/test_same_bytes.py
+
+gpu: setup
+	$(BIN)/pytest -m gpu -rs
 
 bench: setup
 	$(BIN)/python -m benchmarks.run --data $(DATA)

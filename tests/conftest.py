@@ -60,6 +60,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files of file formats")
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """What needs a GPU is skipped where there is none."""
+    if item.get_closest_marker("gpu") is not None:
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("needs a GPU")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The demo's own module first, whatever else looks at the demo last; no nightly test unless they are asked for.
 

@@ -564,7 +564,7 @@ def test_texts_are_encoded_where_the_stages_train(request_, tmp_path, monkeypatc
     assert {base, "2-preserve", "3-rank", "model"} <= set(there)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.gpu
 def test_all_steps_end_in_a_model_on_a_gpu(request_, tmp_path):
     done = adapt(replace(request_, overrides={**SHORT, "device": "cuda"}), Place(tmp_path / "run"), Heard())
     on_gpu, on_cpu = (SparseEncoder.load(done.model, device) for device in ("cuda", "cpu"))

@@ -57,7 +57,7 @@ def test_the_kernel_in_the_interpreter():
     assert done.stdout.strip() == "ok"
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.gpu
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("sizes", SIZES)
 def test_the_kernel_on_a_gpu(sizes, dtype):
@@ -65,7 +65,7 @@ def test_the_kernel_on_a_gpu(sizes, dtype):
     check_broken_number("cuda")
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.gpu
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
 def test_the_whole_head_on_a_gpu(precision):
     from sparse_adapt.model.head.pooling import plain_splade_pool, splade_pool
