@@ -75,10 +75,10 @@ def apart(work: Callable[..., Iterator[None]], arguments: tuple[Any, ...], threa
 def _report(pipe: Any, work: Callable[..., Iterator[None]], arguments: tuple[Any, ...], threads: int) -> None:  # noqa: ANN401
     import torch
 
-    from sparse_adapt.cli.app import _give_memory_back
+    from sparse_adapt.files.heap import return_large_blocks
 
     torch.set_num_threads(threads)
-    _give_memory_back()
+    return_large_blocks()
     step = work(*arguments)
     next(step)  # what it imports and loads doesn't count
     before, started = _resident(), (time.perf_counter(), time.process_time())

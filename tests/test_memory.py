@@ -1,5 +1,8 @@
 """A bound on memory: texts are read in parts, and what is learnt stays the same."""
 
+import platform
+import subprocess
+import sys
 from contextlib import suppress
 from dataclasses import replace
 
@@ -191,3 +194,25 @@ def test_a_stage_keeps_to_its_bound_and_goes_on_with_another(
     assert max(read[-20:]) <= 64
     assert len(read_history(tmp_path / "out" / HISTORY_FILE)) == 3
     assert read_stage_record(tmp_path / "out")["settings"]["memory"] == "1.74G"
+
+
+HEAP = """
+import psutil
+from sparse_adapt.files.heap import return_large_blocks, trim_heap
+return_large_blocks()
+held = lambda: psutil.Process().memory_info().rss >> 20
+before = held()
+blocks = [bytearray(b"a" * (1 << 20)) for _ in range(400)]
+kept = blocks[1::2]
+del blocks
+full = held()
+trim_heap()
+print(full - before, held() - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the heap of glibc")
+def test_what_is_freed_between_others_returns_to_the_system():
+    said = subprocess.check_output([sys.executable, "-c", HEAP], text=True)
+    full, trimmed = map(int, said.split())
+    assert full >= 380 and trimmed <= 240  # megabytes

@@ -22,6 +22,7 @@ from sparse_adapt.cli.commands import CommandRow, command_of
 from sparse_adapt.cli.page import Page
 from sparse_adapt.cli.stages import stage_command
 from sparse_adapt.errors import ConfigError, SparseAdaptError
+from sparse_adapt.files.heap import return_large_blocks
 from sparse_adapt.files.writing import FULL, reason_of
 from sparse_adapt.report.messages import forget_unread, say, tell_unread
 from sparse_adapt.report.printable import is_unicode
@@ -69,11 +70,6 @@ PANELS: dict[str, tuple[CommandRow | str, ...]] = {  # a stage stands by its nam
 }
 ROWS = {each.name: each for commands in PANELS.values() for each in commands if isinstance(each, CommandRow)}
 MISTAKE, INTERRUPTED, TERMINATED = 2, 130, 143  # exit status
-M_MMAP_THRESHOLD, M_TRIM_THRESHOLD = -3, -1  # of mallopt; glibc raises both by itself until one is set
-LARGE_BLOCK = 32 << 20  # bytes; from 8 MiB on a step takes a tenth longer, fetching its pages anew
-FREE_AT_END = (
-    64 << 20
-)  # bytes free at the heap's end; with glibc's first 128 KiB a step takes a tenth longer again
 
 
 def command_names() -> tuple[str, ...]:
@@ -136,22 +132,9 @@ def every_command() -> dict[str, dict[str, TyperCommand]]:
     }
 
 
-def _give_memory_back() -> None:
-    """Have glibc return large blocks to the system; left alone, its heap grows to four times what training uses.
-
-    Batches differ in size by a little, and blocks of many sizes fragment a heap. Other C libraries go on as usual.
-    """
-    import ctypes
-    import platform
-
-    if platform.libc_ver()[0] == "glibc":
-        for parameter, size in ((M_MMAP_THRESHOLD, LARGE_BLOCK), (M_TRIM_THRESHOLD, FREE_AT_END)):
-            ctypes.CDLL(None).mallopt(parameter, size)
-
-
 def main() -> None:
     """Entry point: a user's error is one line and exit 2; a bug keeps its traceback."""
-    _give_memory_back()
+    return_large_blocks()
     _write_any_sign()
     with _terminating() as terminated:
         try:

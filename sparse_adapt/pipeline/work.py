@@ -9,6 +9,7 @@ from transformers import PreTrainedTokenizerFast
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.files.folders import write_json
+from sparse_adapt.files.heap import trim_heap
 from sparse_adapt.files.steps import Done, Source, Step, carry_out, check_request, of_path
 from sparse_adapt.pipeline.estimate import Expected
 from sparse_adapt.pipeline.request import Request
@@ -38,6 +39,7 @@ class AdaptListener(Listener, Protocol):
 def carry_out_and_tell(step: Step, folder: Path, watcher: AdaptListener, home: Path | None = None) -> Done:
     """Do a step in a run's folder unless it is done, and tell what came of it. `home`: as in `steps.carry_out`."""
     done, before = carry_out(step, folder, home)
+    trim_heap()  # or what the step freed counts against what the next one takes
     watcher.tell(step.name, f"{done.message} (done before)" if before else done.message)
     return done
 

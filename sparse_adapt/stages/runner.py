@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from sparse_adapt.collection.sources import file_beside
 from sparse_adapt.errors import ConfigError, ModelError, SparseAdaptError
+from sparse_adapt.files.heap import trim_heap
 from sparse_adapt.files.marker import empty, remove
 from sparse_adapt.files.place import Place
 from sparse_adapt.files.processes import common_folder, is_main
@@ -86,6 +87,7 @@ def carry_out_stage(
     Raises ConfigError where an input is missing, and what the readers raise, before the model is loaded, and
     ModelError for one whose head is too sick to be taught, or that the stage makes so.
     """
+    trim_heap()  # of what was done before
     started, stage = time.monotonic(), find_stage(name)
     settings = stage.settings() if settings is None else settings
     files = files_of_stage(stage, model, named)
