@@ -1,10 +1,11 @@
 """What a SPLADE model grafted on a dense encoder's body reaches, beside the two models that it was made of.
 
-    python -m benchmarks.grafting --data DIR [--effort 1] [--work runs/grafting] [--collections scifact ...]
+    python -m benchmarks.grafting --data DIR [--questions] [--effort 1] [--work runs/grafting]
 
 DIR holds the collections in BEIR layout, among them the control, and `glossaries/*.jsonl`. The graft learns from the
-documents of the collections and from the glossaries' definitions, never from a query, a judgement or the control. A
-graft that was stopped goes on. Prints a Markdown table, and saves it, all figures and a log of the losses under
+documents of the collections and from the glossaries' definitions, never from a query, a judgement or the control; with
+--questions it learns to rank by 6,000 general questions of people, those of DIR/questions. A graft that was stopped
+goes on. Prints a Markdown table, and saves it, all figures and a log of the losses under
 benchmarks/results.
 """
 
@@ -37,6 +38,7 @@ COLUMNS_SHOWN = (
     "candidates",
     "3-rank",
 )  # steps and stages
+QUESTIONS, ASKED, RANK_STEPS = "questions", 6_000, 500
 GATE = 0.494  # mean of the four collections that is aimed at
 ROWS = {
     BASE: SuiteRanker(model=BASE),
@@ -54,13 +56,18 @@ def definitions(folder: Path) -> Iterator[Document]:
             yield Document(f"{path.stem}-{number}", entry.definition, entry.term)
 
 
-def make(data: Path, work: Path, collections: list[str], effort: float) -> dict[str, Any]:
+def make(data: Path, work: Path, collections: list[str], effort: float, *, questions: bool) -> dict[str, Any]:
     """The graft, in `work`/grafted, and what it took: seconds and bytes of this process."""
     texts = work / "definitions" / "corpus.jsonl"
     if not texts.is_file():
         write_documents(texts, definitions(data / "glossaries"))
-    corpora = [str(data / name) for name in collections]
-    sa.graft([*corpora, str(texts.parent)], work / "grafted", effort=effort, resume=True)
+    corpora = [*(str(data / name) for name in collections), str(texts.parent)]
+    ranking: dict[str, Any] = {}
+    if questions:
+        corpora.append(str(data / QUESTIONS))
+        ranking = {"questions": data / QUESTIONS, "rank": {"steps": RANK_STEPS}}
+        ranking |= dict.fromkeys(("ranked", "queries"), ASKED)
+    sa.graft(corpora, work / "grafted", effort=effort, resume=True, **ranking)
     took = [json.loads(path.read_text())["seconds"] for _, path in stages_of(work / "grafted")]
     return {"seconds": round(sum(took)), "peak_memory": peak_memory()}
 
@@ -125,12 +132,14 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--collections", nargs="*", default=list(COLLECTIONS))
+    parser.add_argument("--questions", action="store_true", help="rank by questions of people")
     parser.add_argument("--effort", type=float, default=1.0, help="times the usual number of steps")
     parser.add_argument("--work", type=Path, default=Path("runs/grafting"))
     parser.add_argument("--name", default="grafting", help="of the result files")
     arguments = parser.parse_args()
-    took = make(arguments.data, arguments.work, arguments.collections, arguments.effort)
-    figures = measure(arguments.data, arguments.work, arguments.collections)
+    places = arguments.data, arguments.work, arguments.collections
+    took = make(*places, arguments.effort, questions=arguments.questions)
+    figures = measure(*places)
     text = table(figures, arguments.collections)
     RESULTS.mkdir(exist_ok=True)
     results = {
