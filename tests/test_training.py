@@ -22,6 +22,8 @@ from torch.testing import assert_close
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
+from sparse_adapt.stages.dictionary import Dictionary
+from sparse_adapt.stages.published import Published
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.training import loop
 from sparse_adapt.training.loop import HISTORY_FILE, epoch_means, random_at, schedule, train
@@ -163,6 +165,16 @@ def test_a_wider_body_learns_by_a_lower_rate_where_none_is_given(folder, monkeyp
     assert rates == [1e-2, pytest.approx(3e-5 * share)]
     one_given = settings(train="all", learning_rate=7e-4)
     assert Parameters(encoder, one_given).groups()[1]["full_rate"] == 7e-4
+
+
+def test_each_stage_says_its_own_rate():
+    described = {
+        kind: str(kind.model_fields["learning_rate"].description)
+        for kind in (Training, Dictionary, Published)
+    }
+    assert "by default 3e-05 for a body 128 wide" in described[Training]
+    assert "by default 0.0002 for a body 128 wide" in described[Dictionary]
+    assert described[Published].endswith("brought, however wide it is.")
 
 
 def test_the_loss_falls(folder, tmp_path):

@@ -63,7 +63,9 @@ class Published(Training):
 
     weights: PublishedWeights = setting(PublishedWeights(), "Weights of the loss terms.")
     train: Trained = setting("all")
-    learning_rate: float | None = setting(1e-5, gt=0)
+    learning_rate: float | None = setting(
+        1e-5, "Highest learning rate of the weights that the base model brought, however wide it is.", gt=0
+    )
     new_learning_rate: float = setting(1e-5, gt=0)
     epochs: float | None = setting(50, gt=0, le=1e6)
     batch_size: int = setting(2, "Queries of a step, each with its candidates.", unit="queries", ge=1)

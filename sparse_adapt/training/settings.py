@@ -2,7 +2,7 @@
 
 import math
 import re
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import SerializerFunctionWrapHandler, field_validator, model_serializer
 from pydantic_core import PydanticCustomError
@@ -14,6 +14,10 @@ Trained = Literal["new", "rows", "all", "biases", "attention"]
 UNITS = {"M": 1_000_000, "G": 1_000_000_000}  # bytes
 GENTLE = 3e-5  # learning rate of what has been taught before, in a narrow model
 NARROW = 128  # width of the model whose learning rates were measured
+RATE_HELP = (
+    "Highest learning rate of the weights that the base model brought; by default {:g} for a body "
+    f"{NARROW} wide, times {NARROW} / width for a wider one."
+)
 
 
 def at_width(rate: float, width: int, measured_at: int = NARROW) -> float:
@@ -38,8 +42,7 @@ class Training(Settings):
     )
     learning_rate: float | None = setting(
         None,
-        f"Highest learning rate of the weights that the base model brought; by default that of a model {NARROW} wide, "
-        f"times {NARROW} / width where it is wider.",
+        RATE_HELP.format(GENTLE),
         source="Yang et al. 2022, arXiv:2203.03466",
         gt=0,
     )
@@ -97,6 +100,14 @@ class Training(Settings):
         50, "Steps after which the state is saved. A stopped stage goes on from there.", unit="steps", ge=1
     )
     tensorboard: bool = setting(False, "Whether scalars for TensorBoard are written beside the model.")
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **more: Any) -> None:  # noqa: ANN401 - pydantic's signature
+        """Each stage says its own learning rate."""
+        super().__pydantic_init_subclass__(**more)
+        field = cls.model_fields["learning_rate"]
+        if field.default is None:
+            field.description = RATE_HELP.format(cls.narrow_rate)
 
     @field_validator("train")
     @classmethod
