@@ -77,7 +77,7 @@ def _timed(
 ) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         load, started, worked = os.getloadavg()[0], time.perf_counter(), time.process_time()
-        work = on_cluster(cluster, model)
+        work = on_cluster(cluster, encoder)
         manifest = encode_corpus(
             encoder,
             texts,

@@ -12,19 +12,32 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 
+import numpy as np
 import psutil
 import pytest
+import torch
 
+import sparse_adapt as sa
 from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.errors import MissingExtraError, ModelError, OutputError
 from sparse_adapt.files.place import Place
+from sparse_adapt.model import dense
+from sparse_adapt.model.dense import SMALL, DenseEncoder
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.threads import read_by
+from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors import cluster
-from sparse_adapt.retrieve.vectors.cluster import SIGACTION_SIZE, connected, handlers_kept, on_cluster
+from sparse_adapt.retrieve.vectors.cluster import (
+    SIGACTION_SIZE,
+    Cluster,
+    connected,
+    handlers_kept,
+    on_cluster,
+)
 from sparse_adapt.retrieve.vectors.shards import JOURNAL_FILE, encode_corpus
 
 SHARD = 40
-TASK = "ray::_encode_chunk"  # what a worker calls itself while it encodes
+TASK = "ray::_work_on"  # what a worker calls itself while it works
 DRIVER = """
 import sys
 from sparse_adapt.cli import main
@@ -71,14 +84,9 @@ def content(folder: Path) -> dict[str, bytes]:
 
 def encode_there(model: Path, documents: list[Document], folder: Path, workers: int = 2) -> None:
     with connected(workers) as there:
-        work = on_cluster(there, str(model))
-        encode_corpus(
-            SparseEncoder.load(model),
-            documents,
-            Place(folder, resume=True),
-            documents_a_shard=SHARD,
-            work=work,
-        )
+        encoder = SparseEncoder.load(model)
+        place, work = Place(folder, resume=True), on_cluster(there, encoder)
+        encode_corpus(encoder, documents, place, documents_a_shard=SHARD, work=work)
 
 
 def busy() -> list[psutil.Process]:
@@ -119,9 +127,9 @@ def killing(at_most: int) -> Iterator[list[int]]:
 def test_a_cluster_writes_the_bytes_of_a_local_run(two_workers, tiny_model, documents, local, tmp_path):
     heard: list[int] = []
     with connected() as there:
-        assert there == (2, False)
-        work = on_cluster(there, str(tiny_model), progress=heard.append)
+        assert (there.workers, there.gpus) == (2, False)
         model = SparseEncoder.load(tiny_model)
+        work = on_cluster(there, model, progress=heard.append)
         encode_corpus(
             model, documents, Place(tmp_path / "vectors", resume=True), documents_a_shard=SHARD, work=work
         )
@@ -157,18 +165,11 @@ def test_workers_that_keep_dying_are_one_line_and_the_rest_is_kept(
 
 
 @pytest.mark.nightly
-def test_a_mistake_in_a_worker_is_told_as_here(two_workers, tiny_model, documents, tmp_path, monkeypatch):
-    files = {path.name: path.read_bytes() for path in tiny_model.iterdir()}
-    broken = tmp_path / "broken"
-    broken.mkdir()
-    for name, stored in files.items():
-        (broken / name).write_bytes(stored if name != "model.safetensors" else stored[:100])
+def test_a_mistake_in_a_worker_is_told_as_here(two_workers, tiny_model, documents, tmp_path):
     model = SparseEncoder.load(tiny_model)
-    with connected() as there, pytest.raises(ModelError) as caught:
-        encode_corpus(
-            model, documents, Place(tmp_path / "out", resume=True), work=on_cluster(there, str(broken))
-        )
-    assert "\n" not in str(caught.value)
+    torch.nn.init.constant_(model.input_rows, torch.nan)
+    with connected() as there, pytest.raises(ModelError, match="weights are broken"):
+        encode_corpus(model, documents, Place(tmp_path / "out"), work=on_cluster(there, model))
 
 
 @pytest.mark.nightly
@@ -230,3 +231,41 @@ def test_without_ray_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'sparse-adapt\[ray\]'"), connected():
         raise AssertionError
+
+
+def test_other_processes_read_texts_to_the_same_bits(two_workers, tiny_model, documents, monkeypatch):
+    texts = [each.full_text for each in documents[:96]]
+    model = SparseEncoder.load(tiny_model)
+    monkeypatch.setattr(dense, "TEXTS_A_PART", 32)
+    expected = encode(model, texts, "document", tokens_a_batch=600), DenseEncoder(SMALL).encode(texts)
+    pieces: list[str] = []
+    each = Cluster.each
+
+    def heard(self, do, model, parts):
+        for piece, result in each(self, do, model, parts):
+            pieces.append(type(model).__name__)
+            yield piece, result
+
+    monkeypatch.setattr(Cluster, "each", heard)
+    with connected() as there, read_by(there):
+        found = encode(model, texts, "document", tokens_a_batch=600), DenseEncoder(SMALL).encode(texts)
+    assert (found[0] != expected[0]).nnz == 0
+    assert np.array_equal(found[1], expected[1])
+    assert pieces.count("SparseEncoder") > 3 and pieces.count("SentenceTransformer") == 3
+
+
+@pytest.mark.nightly
+def test_an_adaptation_makes_the_same_files_on_a_cluster(two_workers, tmp_path):
+    """The general questions are read in many batches, whatever the corpus is."""
+    for engine in ("local", "ray"):
+        short = {"device": "cpu", "rank": {"steps": 2}}
+        sa.adapt("gatrocraptic", tmp_path / engine, engine=engine, progress=False, **short)
+    for name in (
+        "candidates.jsonl",
+        "held.jsonl",
+        "choice.json",
+        "retention.json",
+        "model/model.safetensors",
+    ):
+        local, there = ((tmp_path / engine / name).read_bytes() for engine in ("local", "ray"))
+        assert local == there, name

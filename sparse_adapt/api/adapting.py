@@ -14,12 +14,14 @@ from sparse_adapt.api.options import (
     CandidatesGiven,
     Columns,
     CorpusAtPlace,
+    Engine,
     Glossary,
     Llm,
     Option,
     Overwrite,
     Resume,
     SettingsOf,
+    Workers,
     declared,
     out_option,
 )
@@ -183,6 +185,8 @@ def adapt(
         str | None,
         Option("Stop after a step, to read and edit what it made.", metavar="STEP", choices=tuple(FILES)),
     ] = None,
+    engine: Engine = "local",
+    workers: Workers = None,
     overwrite: Overwrite = False,
     resume: Resume = False,
     progress: bool | None = None,
@@ -207,6 +211,8 @@ def adapt(
     stages: which stages are carried out; by default rank, which teaches ranking, and with a glossary also extend and
     dictionary. With extend, preserve and rank words of the corpus get a token that nothing defines.
     until: the step to stop after (terms, dictionary, queries, candidates, stages), to read and edit what it made.
+    engine: where texts are encoded, to the same bytes; with ray, models read documents, queries and what the semantic
+    labeller tells apart on so many `workers` of a Ray cluster, and learn here.
     resume: whether an adaptation that was stopped goes on, with its own settings and what is named now on top.
     settings: of every stage that trains (`batch_size=8`), of one stage under its name (`rank={"steps": 100}`), of
     the adaptation itself (`documents`, `max_tokens`, `only_new`, `query_side`, `windows`, `share`, `interpolations`),
@@ -230,9 +236,11 @@ def adapt(
     from sparse_adapt.api.inputs import InputFolder
     from sparse_adapt.collection.arguments import Corpus, chooses_definitions, definitions_of
     from sparse_adapt.files.place import Place
+    from sparse_adapt.model.threads import read_by
     from sparse_adapt.pipeline.adapt import Stopped
     from sparse_adapt.pipeline.adapt import adapt as carry_out
     from sparse_adapt.pipeline.plan import BASE_MODEL
+    from sparse_adapt.retrieve.vectors.cluster import cluster_of
 
     place = Place(folder, overwrite, resume)
     inputs = InputFolder(place)
@@ -257,7 +265,8 @@ def adapt(
     named |= {name: value for name, value in names.items() if value is not None}
     base = before or Request(corpus=named["corpus"], model=BASE_MODEL)
     request = replace(base, **{**named, **chosen})
-    with AdaptBars(shown=is_interactive() if progress is None else progress) as bars:
+    bars = AdaptBars(shown=is_interactive() if progress is None else progress)
+    with cluster_of(engine, workers) as cluster, read_by(cluster), bars:
         try:
             done = carry_out(request, place, bars, until)
         except Stopped as stopped:

@@ -1,6 +1,5 @@
 """Vectors of a corpus on the disk, and a Lucene index of them: `encode` and `index`."""
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +9,7 @@ from sparse_adapt.api.options import (
     Columns,
     Device,
     Documents,
+    Engine,
     Model,
     Option,
     Out,
@@ -17,6 +17,7 @@ from sparse_adapt.api.options import (
     Reads,
     Resume,
     Scale,
+    Workers,
     declared,
     out_option,
 )
@@ -43,17 +44,8 @@ def encode(
     device: Device = "auto",
     overwrite: Overwrite = False,
     resume: Resume = False,
-    engine: Annotated[
-        str,
-        Option(
-            "Where to encode: local, or ray for all machines of a Ray cluster.",
-            metavar="NAME",
-            choices=("local", "ray"),
-        ),
-    ] = "local",
-    workers: Annotated[
-        int | None, Option("Shards that Ray encodes at once.", ge=1, shown="one for each processor")
-    ] = None,
+    engine: Engine = "local",
+    workers: Workers = None,
     shard: Annotated[
         int,
         Option(
@@ -72,8 +64,7 @@ def encode(
     from sparse_adapt.api.models import load_sparse
     from sparse_adapt.collection.arguments import Corpus
     from sparse_adapt.collection.readers import documents_at
-    from sparse_adapt.model.reading import Reading
-    from sparse_adapt.retrieve.vectors.cluster import connected, on_cluster
+    from sparse_adapt.retrieve.vectors.cluster import cluster_of, on_cluster
     from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
     source = Corpus.of(corpus, columns)
@@ -81,9 +72,8 @@ def encode(
     sparse_model, encoder = load_sparse(model, device, **reading)
     place_of_texts = source.place or source.table
     reads = [sparse_model.source, *([documents_at(place_of_texts)] if place_of_texts else [])]
-    with connected(workers) if engine == "ray" else nullcontext() as cluster, progress_bars(progress) as bars:
+    with cluster_of(engine, workers) as cluster, progress_bars(progress) as bars:
         advance = bars.count("documents", total)
-        read = Reading(**reading, device=device)
         manifest = encode_corpus(
             encoder,
             source.read(),
@@ -91,9 +81,7 @@ def encode(
             model_name=sparse_model.source,
             documents_a_shard=shard,
             progress=advance,
-            work=None
-            if cluster is None
-            else on_cluster(cluster, sparse_model.source, read, progress=advance),
+            work=None if cluster is None else on_cluster(cluster, encoder, progress=advance),
         )
     mean = manifest.nonzeros / manifest.rows
     index_it = line("index", "--vectors", out, "-o", free(f"{out}-index"))

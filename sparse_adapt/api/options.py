@@ -410,6 +410,18 @@ Resume = Annotated[bool, Option("Go on where an unfinished run stopped.")]
 Device = Annotated[
     str, Option("Where the model runs: auto, cpu, cuda or mps.", metavar="NAME", check=a_device)
 ]
+Engine = Annotated[
+    str,
+    Option(
+        "Where texts are encoded: local, or ray for all machines of a Ray cluster.",
+        metavar="NAME",
+        choices=("local", "ray"),
+    ),
+]
+Workers = Annotated[
+    int | None,
+    Option("Parts of the work that Ray does at once.", ge=1, shown="one for each processor"),
+]
 OnCpu = Annotated[str, Fixed("cpu")]  # what is looked at once is read on a CPU: the same figures everywhere
 Html = Annotated[
     str | None, Option("Write a page with pictures, too. It replaces an earlier one.", metavar="FILE")

@@ -6,8 +6,8 @@ As it is published, whatever its layers, sentence-transformers reads it. One tha
 Dimensions: B texts, H width of the model's vectors.
 """
 
-from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -20,6 +20,7 @@ from sparse_adapt.files.cache import cached_arrays, keep_arrays
 from sparse_adapt.files.marker import checksum_of_texts
 from sparse_adapt.model.folder import ModelFolder, ModelSource
 from sparse_adapt.model.layout import transformer_in
+from sparse_adapt.model.threads import Piece, other_processes
 from sparse_adapt.model.weights import check_finite, check_weights, loading
 from sparse_adapt.report.progress import Before, Progress, no_progress
 
@@ -68,17 +69,20 @@ class DenseEncoder:
 
     def encode(self, texts: Sequence[str], *, progress: Progress = no_progress) -> Vectors:
         """(B, H), float32, rows in the order of the texts. `progress` hears how many more are done."""
-        parts = []
-        for start in range(0, len(texts), TEXTS_A_PART):
-            part = texts[start : start + TEXTS_A_PART]
+        if not texts:
+            return np.zeros((0, self._model.get_embedding_dimension() or 0), np.float32)
+        parts = [list(texts[start : start + TEXTS_A_PART]) for start in range(0, len(texts), TEXTS_A_PART)]
+        vectors: dict[int, Vectors] = {}
+        for number, part in enumerate(parts):
             cached = self._kept(part)
-            parts.append(self._encoded(part) if cached is None else cached)
-            progress(len(part) if cached is None else Before(len(part)))
-        return (
-            np.concatenate(parts)
-            if parts
-            else np.zeros((0, self._model.get_embedding_dimension() or 0), np.float32)
-        )
+            if cached is not None:
+                vectors[number] = cached
+                progress(Before(len(part)))
+        missing = [number for number in range(len(parts)) if number not in vectors]
+        for number, encoded in self._encoded({number: parts[number] for number in missing}):
+            vectors[number] = encoded
+            progress(len(parts[number]))
+        return np.concatenate([vectors[number] for number in range(len(parts))])
 
     def _kept(self, texts: Sequence[str]) -> Vectors | None:
         """The vectors of some texts (B, H) where they were kept; None where they weren't."""
@@ -92,25 +96,37 @@ class DenseEncoder:
         stamp = self.folder.checksum + "-rough" * self.rough
         return cache / f"dense-{checksum_of_texts((stamp, *texts))[:32]}.safetensors"
 
-    def _encoded(self, texts: Sequence[str]) -> Vectors:
-        """The vectors of some texts (B, H), which are kept where vectors are."""
-        a_pass = CHARACTERS_A_PASS * len(texts) // max(1, sum(map(len, texts)))
-        with torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=self.rough):
-            vectors: Vectors = self._model.encode(
-                list(texts),
-                batch_size=max(LEAST_A_PASS, min(MOST_A_PASS, a_pass)),
-                convert_to_numpy=True,
-                normalize_embeddings=True,
-                show_progress_bar=False,
-            )
-        vectors = vectors.astype(np.float32, copy=False)
-        if self.cache is not None:
-            keep_arrays(self._place_of(texts, self.cache), {"vectors": vectors})
-        return vectors
+    def _encoded(self, parts: Mapping[int, list[str]]) -> Iterator[tuple[int, Vectors]]:
+        """The vectors (B, H) of each part, by its number, in any order; they are kept where vectors are."""
+        do, workers = partial(_encode_part, rough=self.rough), other_processes()
+        made: Iterator[tuple[int, Vectors]]
+        if workers is None or len(parts) < 2:
+            made = ((number, do(self._model, part)) for number, part in parts.items())
+        else:
+            pieces = (Piece(number, part, f"{len(part)} texts") for number, part in parts.items())
+            made = workers.each(do, self._model, pieces)
+        for number, vectors in made:
+            if self.cache is not None:
+                keep_arrays(self._place_of(parts[number], self.cache), {"vectors": vectors})
+            yield number, vectors
 
     @cached_property
     def _model(self) -> "SentenceTransformer":
         return _read(self.folder, self.device)
+
+
+def _encode_part(model: "SentenceTransformer", texts: list[str], rough: bool) -> Vectors:
+    """Vectors (B, H) of some texts, which are read in groups of like length."""
+    a_pass = CHARACTERS_A_PASS * len(texts) // max(1, sum(map(len, texts)))
+    with torch.autocast(model.device.type, torch.bfloat16, enabled=rough):
+        vectors: Vectors = model.encode(
+            texts,
+            batch_size=max(LEAST_A_PASS, min(MOST_A_PASS, a_pass)),
+            convert_to_numpy=True,
+            normalize_embeddings=True,
+            show_progress_bar=False,
+        )
+    return vectors.astype(np.float32, copy=False)
 
 
 @lru_cache(maxsize=2)

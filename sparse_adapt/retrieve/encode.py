@@ -7,6 +7,7 @@ maxima and the matrix no row is touched by Python.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from threading import Lock
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ from sparse_adapt.model.head.filter import filters, positive_logits
 from sparse_adapt.model.head.pooling import pack_rows, splade_pool
 from sparse_adapt.model.head.summing import splade_sum
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.model.threads import compiled, share_out
+from sparse_adapt.model.threads import Piece, compiled, other_processes, share_out
 from sparse_adapt.model.tokens import TokenIds, group_by_length, pad
 from sparse_adapt.model.windows import cut_up, heaviest
 from sparse_adapt.report.messages import note_blank
@@ -90,8 +91,21 @@ def encode_token_ids(
     filtered: bool = True,
     progress: Progress = no_progress,
 ) -> list[BatchWeights]:
-    """The weights of tokenised texts, batch by batch, in no particular order."""
+    """The weights of tokenised texts, batch by batch, in no particular order.
+
+    Where other processes read for this one, each batch is theirs as it would be a thread's here.
+    """
+    groups = list(group_by_length([len(ids) for ids in token_ids], tokens_a_batch))
+    workers = other_processes()
     parts: list[BatchWeights] = []
+    if workers is not None and len(groups) > 1:
+        pieces = (
+            Piece(group, [token_ids[index] for index in group], f"{len(group)} texts") for group in groups
+        )
+        for group, part in workers.each(partial(_encode_batch, filtered=filtered), model, pieces):
+            parts.append(part._replace(texts=group))
+            progress(len(group))
+        return parts
     lock = Lock()
 
     @torch.inference_mode()
@@ -101,7 +115,6 @@ def encode_token_ids(
             parts.append(part)
             progress(len(group))
 
-    groups = list(group_by_length([len(ids) for ids in token_ids], tokens_a_batch))
     work = sum(map(len, token_ids)) * model.output_rows.numel()
     training = model.training
     model.eval()
@@ -111,6 +124,14 @@ def encode_token_ids(
     finally:
         model.train(training)
     return parts
+
+
+@torch.inference_mode()
+def _encode_batch(model: SparseEncoder, token_ids: Sequence[TokenIds], filtered: bool) -> BatchWeights:
+    """The weights of one batch, in a process that reads for another."""
+    model.eval()
+    with model.without_decoder():
+        return _encode_group(model, token_ids, list(range(len(token_ids))), filtered)
 
 
 def _encode_group(

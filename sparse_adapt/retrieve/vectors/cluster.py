@@ -1,27 +1,28 @@
-"""Encoding on a Ray cluster: a task a shard, on as many workers as there are, to the bytes of a local run.
+"""Reading on a Ray cluster: a task a piece of the work, on as many workers as there are, to the bytes of a local run.
 
-The driver reads the corpus, hands out shards and writes what comes back, so that workers need neither the corpus
-nor the folder; the model travels to them. A worker that dies takes one shard with it, which Ray gives to another.
+A piece is a shard of a corpus that is encoded, or a batch of texts that some step of an adaptation reads. The driver
+hands pieces out and keeps what comes back, so that workers need neither files nor folders; the model travels to them. A
+worker that dies takes one piece with it, which Ray gives to another.
 """
 
+import copy
 import ctypes
 import logging
 import os
+import pickle
 import signal
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
-from scipy.sparse import csr_matrix
 
 from sparse_adapt.errors import ConfigError, MissingExtraError, OutputError, SparseAdaptError, first_line
-from sparse_adapt.files.marker import files_at
-from sparse_adapt.model.folder import ModelFolder
-from sparse_adapt.model.reading import Reading
+from sparse_adapt.files.marker import checksum_of_bytes
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.threads import Piece
 from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.shards import Chunk, EncodedChunk, Work
@@ -29,16 +30,70 @@ from sparse_adapt.retrieve.vectors.shards import Chunk, EncodedChunk, Work
 if TYPE_CHECKING:  # Ray is an extra
     from ray import ObjectRef
 
-ATTEMPTS = 4  # at one shard, before its workers are taken to die of it
+Key = TypeVar("Key")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Model = TypeVar("Model", bound=torch.nn.Module)
 
-_models: dict[str, SparseEncoder] = {}  # of this worker, by the object that they came in
+ATTEMPTS = 4  # at one piece, before its workers are taken to die of it
+
+_models: dict[str, torch.nn.Module] = {}  # of this worker, by checksum
 
 
-class Cluster(NamedTuple):
-    """A cluster that is connected: how many shards it encodes at once, and on a GPU each or on a processor."""
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster that is connected: how many pieces it works on at once, and on a GPU each or on a processor."""
 
     workers: int
     gpus: bool
+    shipped: "dict[str, ObjectRef]" = field(
+        default_factory=dict
+    )  # the model of the last work, by its checksum
+
+    def each(
+        self, do: Callable[[Model, Item], Result], model: Model, pieces: Iterable[Piece[Key, Item]]
+    ) -> Iterator[tuple[Key, Result]]:
+        """What `do` makes of each piece with the model, in any order; pieces are taken as workers are free.
+
+        Raises what `do` raises of ours, and OutputError, after which the run can be resumed, for a piece whose workers
+        die every time.
+        """
+        import ray
+
+        task = ray.remote(num_cpus=1, num_gpus=1 if self.gpus else 0, max_retries=ATTEMPTS - 1)(_work_on)
+        key, shipped = self._ship(model)
+        running: dict[ObjectRef, Piece[Key, Item]] = {}
+        try:
+            for piece in pieces:
+                if len(running) >= self.workers:
+                    yield _next_done(running)
+                running[task.remote([shipped], key, do, piece.item)] = piece
+            while running:
+                yield _next_done(running)
+        finally:
+            for left in running:
+                ray.cancel(left, force=True)
+
+    def _ship(self, model: torch.nn.Module) -> "tuple[str, ObjectRef]":
+        """A model as workers find it, by its checksum: whatever changes of it, what they hold is what is here."""
+        import ray
+
+        here = next(model.parameters()).device.type == "cpu"
+        stored = pickle.dumps(model if here else copy.deepcopy(model).to("cpu"))
+        key = checksum_of_bytes(stored)
+        if key not in self.shipped:
+            self.shipped.clear()
+            self.shipped[key] = ray.put(stored)
+        return key, self.shipped[key]
+
+
+def cluster_of(engine: str, workers: int | None) -> AbstractContextManager[Cluster | None]:
+    """The cluster that `--engine` names; None where texts are read on this machine."""
+    if engine == "ray":
+        return connected(workers)
+    if workers is not None:
+        raise ConfigError(f"--workers {workers}: are those of a Ray cluster; pass --engine ray as well")
+    return nullcontext()
 
 
 FAULTS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
@@ -97,81 +152,52 @@ def handlers_kept() -> Iterator[None]:
             library.sigaction(number, action, None)
 
 
-def on_cluster(
-    cluster: Cluster, model: str, reading: Reading | None = None, *, progress: Progress = no_progress
-) -> Work:
-    """Work for `shards.encode_corpus`: each chunk a task, as many at once as the cluster has workers.
-
-    `reading`: how much of a text is read, where it isn't as much as the model's folder says.
-
-    The chunks in work are all that the driver holds. Raises OutputError, after which the run can be resumed,
-    for a chunk whose workers die every time.
-    """
-    import ray
-
-    folder = ModelFolder.of(model).path
-    files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(files_at(folder))}
-    task = ray.remote(num_cpus=1, num_gpus=1 if cluster.gpus else 0, max_retries=ATTEMPTS - 1)(_encode_chunk)
+def on_cluster(cluster: Cluster, model: SparseEncoder, *, progress: Progress = no_progress) -> Work:
+    """Work for `shards.encode_corpus`: each chunk a piece. The chunks in work are all that the driver holds."""
 
     def work(chunks: Iterator[Chunk]) -> Iterator[EncodedChunk]:
-        shipped = ray.put(files)
-        running: dict[ObjectRef, Chunk] = {}
-        try:
-            for chunk in chunks:
-                if len(running) >= cluster.workers:
-                    yield _next_done(running, progress)
-                texts = [document.full_text for document in chunk.documents]
-                running[task.remote([shipped], shipped.hex(), texts, reading)] = chunk
-            while running:
-                yield _next_done(running, progress)
-        finally:
-            for left in running:
-                ray.cancel(left, force=True)
+        pieces = (
+            Piece(chunk, [each.full_text for each in chunk.documents], _name_of(chunk)) for chunk in chunks
+        )
+        for chunk, vectors in cluster.each(partial(encode, side="document"), model, pieces):
+            progress(len(chunk.documents))
+            yield EncodedChunk(chunk, vectors)
 
     return work
 
 
-def _next_done(running: "dict[ObjectRef, Chunk]", progress: Progress) -> EncodedChunk:
+def _name_of(chunk: Chunk) -> str:
+    return f"shard {chunk.number:,}, which begins with document {chunk.documents[0].document_id!r}"
+
+
+def _next_done(running: "dict[ObjectRef, Piece[Key, Item]]") -> tuple[Key, Any]:
     import ray
     from ray.exceptions import RayError, RayTaskError
 
     done = ray.wait(list(running), num_returns=1)[0][0]
-    chunk = running.pop(done)
+    piece = running.pop(done)
     try:
-        vectors: csr_matrix = ray.get(done)
+        return piece.key, ray.get(done)
     except RayTaskError as error:
         if isinstance(error.cause, SparseAdaptError):
             raise error.cause from error
         raise
     except RayError as error:
-        first = chunk.documents[0].document_id
         raise OutputError(
-            f"Ray: {ATTEMPTS} workers died one after another on shard {chunk.number:,}, which begins with document "
-            f"{first!r} (killed, or out of memory?); the other shards are kept, see the log of Ray and pass --resume"
+            f"Ray: {ATTEMPTS} workers died one after another on {piece.name} (killed, or out of memory?); what is "
+            "done is kept, see the log of Ray and pass --resume"
         ) from error
-    progress(len(chunk.documents))
-    return EncodedChunk(chunk, vectors)
 
 
-def _encode_chunk(
-    shipped: "list[ObjectRef]", key: str, texts: list[str], reading: Reading | None = None
-) -> csr_matrix:
-    """In a worker: vectors (texts, V), by a model that is loaded for the worker's first shard."""
-    if key not in _models:
-        _models.clear()
-        _models[key] = _load(shipped[0])
-    if reading is not None:
-        _models[key].read_as(reading)
-    return encode(_models[key], texts, "document")
-
-
-def _load(shipped: "ObjectRef") -> SparseEncoder:
+def _work_on(
+    shipped: "list[ObjectRef]", key: str, do: Callable[[torch.nn.Module, Item], Result], item: Item
+) -> Result:
+    """In a worker: what `do` makes of a piece with a model that is loaded for the worker's first one."""
     import ray
 
-    torch.set_num_threads(1)
-    device = "cuda" if ray.get_gpu_ids() else "cpu"
-    with tempfile.TemporaryDirectory() as folder:
-        for name, content in ray.get(shipped).items():
-            (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
-            (Path(folder) / name).write_bytes(content)
-        return SparseEncoder.load(folder, device)
+    if key not in _models:
+        torch.set_num_threads(1)
+        _models.clear()
+        model: torch.nn.Module = pickle.loads(ray.get(shipped[0]))  # by the driver, of its own
+        _models[key] = model.to("cuda" if ray.get_gpu_ids() else "cpu")
+    return do(_models[key], item)
