@@ -52,7 +52,7 @@ def calls(model, tiny, collection):
                    "train": "all", "batch_size": 2, "device": "cpu"},
         sa.adapt: {"corpus": str(collection), "out": OUT, "model": tiny, "glossary": None, "columns": (),
                    "queries": None, "candidates": None, "teacher": "bm25", "llm": None, "stages": None,
-                   "until": "queries", **ONCE, "seed": 0},
+                   "engine": "local", "workers": None, "until": "queries", **ONCE, "seed": 0},
         model.encode: {"texts": ["a"], "side": "document", "progress": False},
         model.save: {"folder": OUT, "overwrite": False},
     }  # fmt: skip

@@ -60,9 +60,8 @@ def test_a_step_leaves_a_model_its_history_and_a_record(files):
     assert record["settings"] == Warmup.model_validate(QUICK).model_dump(mode="json")
     assert record["files"]["corpus"]["sha256"]
     assert record["steps"] == 3
-    assert record["settled"] == {
-        "targets": Targets.of(labelled=False).model_dump()
-    }  # which QUICK leaves open
+    targets = Targets.of(labelled=False).model_dump()
+    assert record["settled"] == {"targets": targets, "learning_rate": 3e-5}  # which QUICK leaves open
     assert "3 steps" in outcome.message
     trained = SparseEncoder.load(files / "warmup")
     before = SparseEncoder.load(files / "model")
