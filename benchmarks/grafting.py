@@ -38,7 +38,7 @@ COLUMNS_SHOWN = (
     "candidates",
     "3-rank",
 )  # steps and stages
-QUESTIONS, ASKED, RANK_STEPS = "questions", 6_000, 500
+QUESTIONS, ASKED = "questions", 6_000
 GATE = 0.494  # mean of the four collections that is aimed at
 ROWS = {
     BASE: SuiteRanker(model=BASE),
@@ -65,8 +65,7 @@ def make(data: Path, work: Path, collections: list[str], effort: float, *, quest
     ranking: dict[str, Any] = {}
     if questions:
         corpora.append(str(data / QUESTIONS))
-        ranking = {"questions": data / QUESTIONS, "rank": {"steps": RANK_STEPS}}
-        ranking |= dict.fromkeys(("ranked", "queries"), ASKED)
+        ranking = {"questions": data / QUESTIONS, "ranked": ASKED, "queries": ASKED}
     sa.graft(corpora, work / "grafted", effort=effort, resume=True, **ranking)
     took = [json.loads(path.read_text())["seconds"] for _, path in stages_of(work / "grafted")]
     return {"seconds": round(sum(took)), "peak_memory": peak_memory()}
