@@ -75,7 +75,7 @@ def apart(work: Callable[..., Iterator[None]], arguments: tuple[Any, ...], threa
 def _report(pipe: Any, work: Callable[..., Iterator[None]], arguments: tuple[Any, ...], threads: int) -> None:  # noqa: ANN401
     import torch
 
-    from sparse_adapt.files.heap import return_large_blocks
+    from sparse_adapt.heap import return_large_blocks
 
     torch.set_num_threads(threads)
     return_large_blocks()

@@ -84,6 +84,7 @@ READING_ORDER = (
     # what every folder may need
     "errors",
     "settings",
+    "heap",
     "files",
     "report",
     # texts: documents, queries, judgements, candidates; terms and what they mean

@@ -168,8 +168,9 @@ def test_workers_that_keep_dying_are_one_line_and_the_rest_is_kept(
 def test_a_mistake_in_a_worker_is_told_as_here(two_workers, tiny_model, documents, tmp_path):
     model = SparseEncoder.load(tiny_model)
     torch.nn.init.constant_(model.input_rows, torch.nan)
-    with connected() as there, pytest.raises(ModelError, match="weights are broken"):
+    with connected() as there, pytest.raises(ModelError, match="weights are broken") as caught:
         encode_corpus(model, documents, Place(tmp_path / "out"), work=on_cluster(there, model))
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.nightly

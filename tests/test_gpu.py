@@ -2,11 +2,9 @@
 
 import pytest
 import torch
-from dense_models import tiny_dense
-from test_memory import CASES, PAIRS, TEXTS
+from test_memory import CASES, TEXTS, extended_with_inputs
 from torch.testing import assert_close
 
-from sparse_adapt.collection.examples import write_pairs
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.sparse import SparseEncoder
@@ -33,17 +31,12 @@ def test_vectors_are_those_of_the_processor(tiny_model):
 def test_a_stage_learns_what_it_learns_on_the_processor(
     name, given, dense, memory, tiny_model, zorvex_collection, tmp_path
 ):
-    model = tiny_dense(tiny_model, tmp_path / "dense") if dense else tiny_model
-    carry_out_stage(
-        "extend", str(model), {"terms": zorvex_collection / "terms.json"}, Place(tmp_path / "new")
-    )
-    write_pairs(tmp_path / "pairs.jsonl", PAIRS)
-    named = {**dict.fromkeys(("corpus", "candidates", "dictionary"), zorvex_collection), "pairs": tmp_path}
+    model, named = extended_with_inputs(dense, tiny_model, zorvex_collection, tmp_path)
     histories = []
     for number, device in enumerate(("cpu", CARD)):
         own = {"device": device, "steps": 3, "train": "all", "batch_size": 4, "memory": memory, **given}
         settings = settings_for(name, overrides=own)
-        made = carry_out_stage(name, str(tmp_path / "new"), named, Place(tmp_path / str(number)), settings)
+        made = carry_out_stage(name, model, named, Place(tmp_path / str(number)), settings)
         load_encoder(str(made.folder))
         histories.append(read_history(made.folder / HISTORY_FILE))
     for expected, found in zip(*histories, strict=True):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -42,21 +43,27 @@ CASES = [
 ]
 
 
+def extended_with_inputs(
+    dense: bool, tiny_model: Path, collection: Path, folder: Path
+) -> tuple[str, dict[str, Path]]:
+    """A model with new tokens in a folder, and all that the stages of CASES read."""
+    model = tiny_dense(tiny_model, folder / "dense") if dense else tiny_model
+    carry_out_stage("extend", str(model), {"terms": collection / "terms.json"}, Place(folder / "new"))
+    write_pairs(folder / "pairs.jsonl", PAIRS)
+    named = {**dict.fromkeys(("corpus", "candidates", "dictionary"), collection), "pairs": folder}
+    return str(folder / "new"), named
+
+
 @pytest.mark.parametrize(("name", "given", "dense"), CASES)
 def test_a_stage_teaches_the_same_in_parts(
     name, given, dense, tiny_model, zorvex_collection, tmp_path, monkeypatch
 ):
-    model, terms = tiny_model, {"terms": zorvex_collection / "terms.json"}
-    if dense:
-        model = tiny_dense(tiny_model, tmp_path / "dense")
-    carry_out_stage("extend", str(model), terms, Place(tmp_path / "new"))
-    write_pairs(tmp_path / "pairs.jsonl", PAIRS)
-    named = {**dict.fromkeys(("corpus", "candidates", "dictionary"), zorvex_collection), "pairs": tmp_path}
+    model, named = extended_with_inputs(dense, tiny_model, zorvex_collection, tmp_path)
     settings = settings_for(name, overrides={**CPU, **given})
     histories, weights = [], []
     for tokens in (None, 24):
         monkeypatch.setattr(Encoder, "tokens_at_once", tokens)
-        made = carry_out_stage(name, str(tmp_path / "new"), named, Place(tmp_path / str(tokens)), settings)
+        made = carry_out_stage(name, model, named, Place(tmp_path / str(tokens)), settings)
         histories.append(read_history(made.folder / HISTORY_FILE))
         weights.append(load_file(made.folder / "model.safetensors"))
     for whole, in_parts in zip(*histories, strict=True):
@@ -198,7 +205,7 @@ def test_a_stage_keeps_to_its_bound_and_goes_on_with_another(
 
 HEAP = """
 import psutil
-from sparse_adapt.files.heap import return_large_blocks, trim_heap
+from sparse_adapt.heap import return_large_blocks, trim_heap
 return_large_blocks()
 held = lambda: psutil.Process().memory_info().rss >> 20
 before = held()

@@ -198,9 +198,9 @@ def run(
     from sparse_adapt.pipeline.run import run as carry_out
     from sparse_adapt.selection.rule import retention_lines
 
-    rows = [] if resume else expected_of_run(plan)
-    for each in describe(rows) if rows else ():
-        say(each)
+    if not resume and (rows := expected_of_run(plan)):
+        for each in describe(rows):
+            say(each)
     with progress_bars(progress) as bars:
         done = carry_out(plan, place, bars)
     wrote = [(folder, f"{len(plan.stages)} stages, the last model in {done.model}")]

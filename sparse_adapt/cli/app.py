@@ -22,8 +22,8 @@ from sparse_adapt.cli.commands import CommandRow, command_of
 from sparse_adapt.cli.page import Page
 from sparse_adapt.cli.stages import stage_command
 from sparse_adapt.errors import ConfigError, SparseAdaptError
-from sparse_adapt.files.heap import return_large_blocks
 from sparse_adapt.files.writing import FULL, reason_of
+from sparse_adapt.heap import return_large_blocks
 from sparse_adapt.report.messages import forget_unread, say, tell_unread
 from sparse_adapt.report.printable import is_unicode
 from sparse_adapt.stages.table import STAGES, find_stage

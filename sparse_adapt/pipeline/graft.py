@@ -20,6 +20,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import torch
+
 from sparse_adapt.collection.readers import (
     DOCUMENT_FILES,
     QUERY_FILES,
@@ -83,11 +85,8 @@ OF_STAGES: Mapping[str, Mapping[str, object]] = {
     },
     "rank": {"longest": 128, "weights": {"anchor": 1.0}},
 }
-RATES = {
-    "preserve": 3e-4,
-    "rank": 1e-4,
-}  # learning rates of a body WIDTH wide; those of a wider one are lower
-WIDTH = 384
+WIDTH = 384  # of the body that these learning rates were measured on
+RATES = {"preserve": 3e-4, "rank": 1e-4}
 CANDIDATES = "candidates.jsonl"
 RANKING_SHARE = (
     0.5  # of what ranking changes: all of it activates 397 tokens of a document of Cranfield, half of it 224
@@ -166,8 +165,6 @@ class GraftRequest:
 
     def settings_of(self, stage: str) -> Training:
         """A stage's settings: its defaults, what a graft has otherwise, and what was asked for on top."""
-        import torch
-
         steps = max(1, round(self.settings.effort * STEPS[stage]))
         precision = fast_precision(torch.device("cpu"))
         own: dict[str, object] = {"seed": self.settings.seed, "precision": precision, "memory": self.memory}

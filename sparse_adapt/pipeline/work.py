@@ -9,8 +9,8 @@ from transformers import PreTrainedTokenizerFast
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.files.folders import write_json
-from sparse_adapt.files.heap import trim_heap
 from sparse_adapt.files.steps import Done, Source, Step, carry_out, check_request, of_path
+from sparse_adapt.heap import trim_heap
 from sparse_adapt.pipeline.estimate import Expected
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.pipeline.run import Listener

@@ -12,12 +12,12 @@ from typing import Any, cast
 
 from sparse_adapt.collection.sources import file_beside
 from sparse_adapt.errors import ConfigError, ModelError, SparseAdaptError
-from sparse_adapt.files.heap import trim_heap
 from sparse_adapt.files.marker import empty, remove
 from sparse_adapt.files.place import Place
 from sparse_adapt.files.processes import common_folder, is_main
 from sparse_adapt.files.steps import PATH, made_from_same, stamp
 from sparse_adapt.files.writing import sync_all
+from sparse_adapt.heap import trim_heap
 from sparse_adapt.model.folder import ModelFolder, ModelSource, of_model
 from sparse_adapt.model.kinds import EitherEncoder, load_encoder
 from sparse_adapt.model.sparse import SparseEncoder

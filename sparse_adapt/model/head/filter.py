@@ -22,10 +22,8 @@ from sparse_adapt.model.threads import compiled
 # oneDNN makes code for every shape of a product of whole numbers or a GELU, up to a megabyte each; it would keep 1,024.
 ROWS_BY = 64
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")  # read at the first use
-MOST_OF_A_STATE, MOST_OF_A_ROW = (
-    127,
-    64,
-)  # with AVX2 two products, one factor + 128, have to fit 16 bits together
+MOST_OF_A_STATE = 127
+MOST_OF_A_ROW = 64  # with AVX2 two products, one factor + 128, have to fit 16 bits together
 ROWS_AT_ONCE = 1024  # which are rounded: half a megabyte in float32, 128 wide
 SMALLEST = 1e-30  # step between two whole numbers
 

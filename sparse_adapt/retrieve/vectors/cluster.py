@@ -15,25 +15,20 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from sparse_adapt.errors import ConfigError, MissingExtraError, OutputError, SparseAdaptError, first_line
 from sparse_adapt.files.marker import checksum_of_bytes
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.model.threads import Piece
+from sparse_adapt.model.threads import Item, Key, Model, Piece, Result
 from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.shards import Chunk, EncodedChunk, Work
 
 if TYPE_CHECKING:  # Ray is an extra
     from ray import ObjectRef
-
-Key = TypeVar("Key")
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-Model = TypeVar("Model", bound=torch.nn.Module)
 
 ATTEMPTS = 4  # at one piece, before its workers are taken to die of it
 
@@ -46,9 +41,7 @@ class Cluster:
 
     workers: int
     gpus: bool
-    shipped: "dict[str, ObjectRef]" = field(
-        default_factory=dict
-    )  # the model of the last work, by its checksum
+    shipped: "dict[str, ObjectRef]" = field(default_factory=dict)  # the last work's model, by its checksum
 
     def each(
         self, do: Callable[[Model, Item], Result], model: Model, pieces: Iterable[Piece[Key, Item]]

@@ -9,9 +9,7 @@ import platform
 
 M_MMAP_THRESHOLD, M_TRIM_THRESHOLD = -3, -1  # of mallopt; glibc raises both by itself until one is set
 LARGE_BLOCK = 32 << 20  # bytes; from 8 MiB on a step takes a tenth longer, fetching its pages anew
-FREE_AT_END = (
-    64 << 20
-)  # bytes free at the heap's end; with glibc's first 128 KiB a step takes a tenth longer again
+FREE_AT_END = 64 << 20  # bytes; with glibc's first 128 KiB a step takes a tenth longer again
 
 
 def return_large_blocks() -> None:
