@@ -192,15 +192,8 @@ class Request:
         }
 
     def _named(self) -> dict[str, str | None]:
-        return {
-            "corpus": self.corpus,
-            "model": self.model,
-            "teacher": self.teacher,
-            "glossary": self.glossary,
-            "queries": self.queries,
-            "candidates": self.candidates,
-            "llm": self.llm,
-        }
+        """Every file and model by its word, whether it is named or not."""
+        return {key: getattr(self, key) for key in NAMED}
 
     def check(self) -> None:
         """Raise, before anything is read, InputError for a missing file, ConfigError for an idle one or odd stages."""
