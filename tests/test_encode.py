@@ -108,6 +108,8 @@ def test_the_filter_keeps_every_logit_above_zero(scale):
     expected = plain_splade_pool(hidden, weight, bias, mask)[0]
     assert 0.2 < (expected > 0).float().mean() < 0.8
     assert_close(result.relu(), expected.relu(), rtol=1e-5, atol=1e-5 * scale)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(positive_logits(rows.states, rows.starts, weight, bias), result)
 
 
 @pytest.mark.parametrize("offset", [0.0, 5.0, -300.0])

@@ -50,8 +50,9 @@ def positive_logits(states: Tensor, starts: Tensor, weight: Tensor, bias: Tensor
     states, weight = states.float(), weight.float()
     shift = torch.zeros(len(weight)) if bias is None else bias.float()
     result = torch.zeros(len(starts) - 1, len(weight))
-    for text, passed, products in _settled(states, starts, weight, shift, None):
-        result[text, passed] = products.amax(dim=1).add_(shift[passed])
+    with torch.autocast("cpu", enabled=False):
+        for text, passed, products in _settled(states, starts, weight, shift, None):
+            result[text, passed] = products.amax(dim=1).add_(shift[passed])
     return result
 
 
@@ -67,10 +68,11 @@ def positive_pool(
     shift = torch.zeros(len(weight)) if bias is None else bias.float()
     maximum = torch.full((len(starts) - 1, len(weight)), float("-inf"))
     position = torch.zeros(maximum.shape, dtype=torch.long)
-    for text, passed, products in _settled(states, starts, weight, shift, wanted):
-        largest, row = products.max(dim=1)
-        maximum[text, passed] = largest.add_(shift[passed])
-        position[text, passed] = places[starts[text] + row]
+    with torch.autocast("cpu", enabled=False):
+        for text, passed, products in _settled(states, starts, weight, shift, wanted):
+            largest, row = products.max(dim=1)
+            maximum[text, passed] = largest.add_(shift[passed])
+            position[text, passed] = places[starts[text] + row]
     return maximum, position
 
 
