@@ -1,11 +1,12 @@
 """What a SPLADE model grafted on a dense encoder's body reaches, beside the two models that it was made of.
 
-    python -m benchmarks.grafting --data DIR [--questions] [--effort 1] [--work runs/grafting]
+    python -m benchmarks.grafting --data DIR [--encoder MODEL] [--questions | --copy] [--effort 1]
+        [--work runs/grafting]
 
 DIR holds the collections in BEIR layout, among them the control, and `glossaries/*.jsonl`. The graft learns from the
 documents of the collections and from the glossaries' definitions, never from a query, a judgement or the control; with
---questions it learns to rank by 6,000 general questions of people, those of DIR/questions. A graft that was stopped
-goes on. Prints a Markdown table, and saves it, all figures and a log of the losses under
+--questions it learns to rank by 6,000 general questions of people, those of DIR/questions, and with --copy not at all.
+A graft that was stopped goes on. Prints a Markdown table, and saves it, all figures and a log of the losses under
 benchmarks/results.
 """
 
@@ -25,6 +26,7 @@ from sparse_adapt.collection.columns import Keys
 from sparse_adapt.collection.glossary import definition_of
 from sparse_adapt.collection.lines import read_objects
 from sparse_adapt.collection.readers import Document, write_documents
+from sparse_adapt.model.dense import SMALL
 from sparse_adapt.pipeline.preparing import peak_memory
 from sparse_adapt.research.suite.measure import run_suite
 from sparse_adapt.research.suite.settings import Suite, SuiteCollection, SuiteFile, SuiteRanker
@@ -56,17 +58,18 @@ def definitions(folder: Path) -> Iterator[Document]:
             yield Document(f"{path.stem}-{number}", entry.definition, entry.term)
 
 
-def make(data: Path, work: Path, collections: list[str], effort: float, *, questions: bool) -> dict[str, Any]:
+def make(
+    data: Path, work: Path, collections: list[str], settings: dict[str, Any], *, questions: bool
+) -> dict[str, Any]:
     """The graft, in `work`/grafted, and what it took: seconds and bytes of this process."""
     texts = work / "definitions" / "corpus.jsonl"
     if not texts.is_file():
         write_documents(texts, definitions(data / "glossaries"))
     corpora = [*(str(data / name) for name in collections), str(texts.parent)]
-    ranking: dict[str, Any] = {}
     if questions:
         corpora.append(str(data / QUESTIONS))
-        ranking = {"questions": data / QUESTIONS, "ranked": ASKED, "queries": ASKED}
-    sa.graft(corpora, work / "grafted", effort=effort, resume=True, **ranking)
+        settings = {**settings, "questions": data / QUESTIONS, "ranked": ASKED, "queries": ASKED}
+    sa.graft(corpora, work / "grafted", resume=True, **settings)
     took = [json.loads(path.read_text())["seconds"] for _, path in stages_of(work / "grafted")]
     return {"seconds": round(sum(took)), "peak_memory": peak_memory()}
 
@@ -131,17 +134,24 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--collections", nargs="*", default=list(COLLECTIONS))
-    parser.add_argument("--questions", action="store_true", help="rank by questions of people")
+    parser.add_argument("--encoder", default=SMALL, help="whose body it gets")
+    ranking = parser.add_mutually_exclusive_group()
+    ranking.add_argument("--questions", action="store_true", help="rank by questions of people")
+    ranking.add_argument("--copy", action="store_true", help="don't learn to rank")
     parser.add_argument("--effort", type=float, default=1.0, help="times the usual number of steps")
     parser.add_argument("--work", type=Path, default=Path("runs/grafting"))
     parser.add_argument("--name", default="grafting", help="of the result files")
     arguments = parser.parse_args()
     places = arguments.data, arguments.work, arguments.collections
-    took = make(*places, arguments.effort, questions=arguments.questions)
+    settings = {"encoder": arguments.encoder, "effort": arguments.effort}
+    if arguments.copy:
+        settings["ranked"] = 0
+    took = make(*places, settings, questions=arguments.questions)
     figures = measure(*places)
     text = table(figures, arguments.collections)
     RESULTS.mkdir(exist_ok=True)
     results = {
+        "encoder": Path(arguments.encoder).name,
         "effort": arguments.effort,
         "threads": torch.get_num_threads(),
         **took,
