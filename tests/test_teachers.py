@@ -7,11 +7,13 @@ import sys
 import numpy as np
 import pytest
 import torch
+from dense_models import tiny_dense
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.errors import MissingExtraError, ModelError
+from sparse_adapt.files.writing import write_json
 from sparse_adapt.model.dense import DenseEncoder, fast_precision
 from sparse_adapt.model.idf import of_mean, scaled, sqrt_idf
 from sparse_adapt.research.suite.rankers import best
@@ -127,6 +129,18 @@ def test_what_counts_in_a_mean_by_hand():
 
 
 # -- the dense model ----------------------------------------------------------------------------
+
+
+def test_a_models_prompts_stand_before_queries_and_documents(tiny_model, tmp_path):
+    folder = tiny_dense(tiny_model, tmp_path / "model")
+    prompts = {"query": "starts ", "document": "stops "}
+    write_json(folder / "config_sentence_transformers.json", {"prompts": prompts})
+    encoder = DenseEncoder(folder, cache=tmp_path / "kept")
+    for side, prompt in (("query", "starts "), ("document", "stops "), (None, "")):
+        for _ in range(2):  # the second is read where it was kept
+            said = DenseEncoder(folder).encode([f"{prompt}kubectl again"])
+            assert encoder.encode(["kubectl again"], side) == pytest.approx(said, abs=1e-6)
+    assert len(list((tmp_path / "kept").iterdir())) == 3
 
 
 @pytest.mark.slow

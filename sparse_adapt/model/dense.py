@@ -19,6 +19,7 @@ from sparse_adapt.errors import ModelError
 from sparse_adapt.files.cache import cached_arrays, keep_arrays
 from sparse_adapt.files.marker import checksum_of_texts
 from sparse_adapt.model.folder import ModelFolder, ModelSource
+from sparse_adapt.model.forms import Side
 from sparse_adapt.model.layout import transformer_in
 from sparse_adapt.model.threads import Piece, other_processes
 from sparse_adapt.model.weights import check_finite, check_weights, loading
@@ -67,38 +68,45 @@ class DenseEncoder:
         self.device, self.cache, self.old = device, cache, old
         self.rough = rough and fast_precision(torch.device(device)) == "bfloat16"
 
-    def encode(self, texts: Sequence[str], *, progress: Progress = no_progress) -> Vectors:
-        """(B, H), float32, rows in the order of the texts. `progress` hears how many more are done."""
+    def encode(
+        self, texts: Sequence[str], side: Side | None = None, *, progress: Progress = no_progress
+    ) -> Vectors:
+        """(B, H), float32, rows in the order of the texts. `progress` hears how many more are done.
+
+        side: queries or documents, before which a model may want a prompt; None for texts that are compared alike.
+        """
         if not texts:
             return np.zeros((0, self._model.get_embedding_dimension() or 0), np.float32)
         parts = [list(texts[start : start + TEXTS_A_PART]) for start in range(0, len(texts), TEXTS_A_PART)]
         vectors: dict[int, Vectors] = {}
         for number, part in enumerate(parts):
-            cached = self._kept(part)
+            cached = self._kept(part, side)
             if cached is not None:
                 vectors[number] = cached
                 progress(Before(len(part)))
         missing = [number for number in range(len(parts)) if number not in vectors]
-        for number, encoded in self._encoded({number: parts[number] for number in missing}):
+        for number, encoded in self._encoded({number: parts[number] for number in missing}, side):
             vectors[number] = encoded
             progress(len(parts[number]))
         return np.concatenate([vectors[number] for number in range(len(parts))])
 
-    def _kept(self, texts: Sequence[str]) -> Vectors | None:
+    def _kept(self, texts: Sequence[str], side: Side | None) -> Vectors | None:
         """The vectors of some texts (B, H) where they were kept; None where they weren't."""
-        cached = None if self.cache is None else cached_arrays(self._place_of(texts, self.cache), self.old)
+        cached = (
+            None if self.cache is None else cached_arrays(self._place_of(texts, side, self.cache), self.old)
+        )
         if cached is None or "vectors" not in cached:
             return None
         return cached["vectors"].astype(np.float32, copy=False)
 
-    def _place_of(self, texts: Sequence[str], cache: Path) -> Path:
+    def _place_of(self, texts: Sequence[str], side: Side | None, cache: Path) -> Path:
         """The file in which the vectors of some texts are kept."""
-        stamp = self.folder.checksum + "-rough" * self.rough
+        stamp = self.folder.checksum + "-rough" * self.rough + f"-{side}" * (side is not None)
         return cache / f"dense-{checksum_of_texts((stamp, *texts))[:32]}.safetensors"
 
-    def _encoded(self, parts: Mapping[int, list[str]]) -> Iterator[tuple[int, Vectors]]:
+    def _encoded(self, parts: Mapping[int, list[str]], side: Side | None) -> Iterator[tuple[int, Vectors]]:
         """The vectors (B, H) of each part, by its number, in any order; they are kept where vectors are."""
-        do, workers = partial(_encode_part, rough=self.rough), other_processes()
+        do, workers = partial(_encode_part, side=side, rough=self.rough), other_processes()
         made: Iterator[tuple[int, Vectors]]
         if workers is None or len(parts) < 2:
             made = ((number, do(self._model, part)) for number, part in parts.items())
@@ -107,7 +115,7 @@ class DenseEncoder:
             made = workers.each(do, self._model, pieces)
         for number, vectors in made:
             if self.cache is not None:
-                keep_arrays(self._place_of(parts[number], self.cache), {"vectors": vectors})
+                keep_arrays(self._place_of(parts[number], side, self.cache), {"vectors": vectors})
             yield number, vectors
 
     @cached_property
@@ -115,11 +123,12 @@ class DenseEncoder:
         return _read(self.folder, self.device)
 
 
-def _encode_part(model: "SentenceTransformer", texts: list[str], rough: bool) -> Vectors:
+def _encode_part(model: "SentenceTransformer", texts: list[str], side: Side | None, rough: bool) -> Vectors:
     """Vectors (B, H) of some texts, which are read in groups of like length."""
     a_pass = CHARACTERS_A_PASS * len(texts) // max(1, sum(map(len, texts)))
+    encode = model.encode if side is None else getattr(model, f"encode_{side}")
     with torch.autocast(model.device.type, torch.bfloat16, enabled=rough):
-        vectors: Vectors = model.encode(
+        vectors: Vectors = encode(
             texts,
             batch_size=max(LEAST_A_PASS, min(MOST_A_PASS, a_pass)),
             convert_to_numpy=True,

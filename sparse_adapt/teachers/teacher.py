@@ -144,10 +144,14 @@ def make_teacher(
         members.append(Ranker("BM25", statistics.scores))
     if dense is not None:
         document_vectors = dense.encode(
-            texts, progress=progress_for(f"documents by {_short(dense.folder.source)}", len(texts))
+            texts,
+            "document",
+            progress=progress_for(f"documents by {_short(dense.folder.source)}", len(texts)),
         ).T
         members.append(
-            Ranker(_short(dense.folder.source), lambda queries: dense.encode(queries) @ document_vectors)
+            Ranker(
+                _short(dense.folder.source), lambda queries: dense.encode(queries, "query") @ document_vectors
+            )
         )
     name = f"{_short(teacher)} over what {' + '.join(member.name for member in members)} finds"
     return Teacher(

@@ -126,7 +126,9 @@ class Workshop:
                 made[name] = self._sparse(row.model, row.scale, queries, documents, progress)
             elif row.dense is not None:
                 dense = self._dense(row.dense)
-                made[name] = Dense(dense.encode(queries), dense.encode(documents, progress=progress))
+                made[name] = Dense(
+                    dense.encode(queries, "query"), dense.encode(documents, "document", progress=progress)
+                )
             elif row.bm25:
                 bm25 = Bm25.fit(documents)
                 made[name] = Sparse(bm25.queries(queries), bm25.documents, bm25.stems)
@@ -139,7 +141,7 @@ class Workshop:
         if isinstance(row.model, str):
             return self._encode(*self.model(row.model), texts, "document", progress)
         if row.dense is not None:
-            return csr_matrix(self._dense(row.dense).encode(texts, progress=progress))
+            return csr_matrix(self._dense(row.dense).encode(texts, "document", progress=progress))
         assert row.bm25, row
         progress(len(texts))
         return Bm25.fit(texts).documents
