@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import sys
 
 import numpy as np
@@ -11,6 +12,7 @@ from dense_models import tiny_dense
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
+from transformers import BertModel
 
 from sparse_adapt.errors import MissingExtraError, ModelError
 from sparse_adapt.files.writing import write_json
@@ -141,6 +143,17 @@ def test_a_models_prompts_stand_before_queries_and_documents(tiny_model, tmp_pat
             said = DenseEncoder(folder).encode([f"{prompt}kubectl again"])
             assert encoder.encode(["kubectl again"], side) == pytest.approx(said, abs=1e-6)
     assert len(list((tmp_path / "kept").iterdir())) == 3
+
+
+def test_a_model_kept_in_half_precision_is_read_in_full(tiny_model, tmp_path, monkeypatch):
+    monkeypatch.setattr("sparse_adapt.model.dense.fast_precision", lambda device: "bfloat16")
+    folder, texts = tiny_dense(tiny_model, tmp_path / "model"), ["it starts", "kubectl stops again"]
+    expected = DenseEncoder(folder).encode(texts)
+    half = shutil.copytree(folder, tmp_path / "half")
+    BertModel.from_pretrained(folder).half().save_pretrained(half)
+    for rough in (False, True):
+        found = DenseEncoder(half, rough=rough).encode(texts)
+        assert found == pytest.approx(expected, abs=0.02)
 
 
 @pytest.mark.slow

@@ -150,7 +150,7 @@ def _read(source: ModelFolder, device: str) -> "SentenceTransformer":
             device=device,
             trust_remote_code=False,
             local_files_only=True,
-            model_kwargs={"use_safetensors": True},
+            model_kwargs={"use_safetensors": True, "dtype": torch.float32},  # many are kept in half precision
         )
     check_finite(model, source)
     return model
