@@ -15,6 +15,7 @@ import torch
 from benchmarks.tables import MEASURE, Results, line
 from sparse_adapt.model.dense import fast_precision
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.demo_report import KINDS
 from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.run import NoListener, run_stages
 from sparse_adapt.retrieve.encode import encode
@@ -22,7 +23,6 @@ from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_co
 from sparse_adapt.selection.questions import general_collection
 
 CORPUS, STAGES = "gatrocraptic", ("extend", "warmup", "dictionary")
-KINDS = ("semantic", "explicit", "control")
 QUESTIONS = 300  # general ones
 PRECISION = fast_precision(torch.device("cpu"))
 
@@ -46,16 +46,15 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         outcomes = run_stages(plan, folder, NoListener())
         seconds = {stage: round(each.record["seconds"]) for stage, each in zip(STAGES, outcomes, strict=True)}
-        for when, source in (("before", model), ("after", str(outcomes[-1].folder))):
-            row = {"model": name, "when": when, **measured(source, collections)}
-            results.add(row if when == "before" else {**row, "seconds": seconds})
-            print(row, flush=True)
+        before, after = (
+            measured(SparseEncoder.load(each), collections) for each in (model, outcomes[-1].folder)
+        )
+        results.add({"model": name, "seconds": seconds, "before": before, "after": after})
     results.conclude(table(results.rows))
 
 
-def measured(source: str, collections: dict[str, Collection]) -> Row:
+def measured(model: SparseEncoder, collections: dict[str, Collection]) -> Row:
     """Parameters, nDCG@10 of each kind of query and of general questions, the share of these that activate the word."""
-    model = SparseEncoder.load(source)
     row: Row = {"parameters": sum(each.numel() for each in model.parameters())}
     for name, collection in collections.items():
         with torch.autocast("cpu", torch.bfloat16, enabled=PRECISION == "bfloat16"):
@@ -78,9 +77,10 @@ def table(rows: list[Row]) -> str:
     """A row a model: before and after."""
     shown = (*KINDS, "general", "active", "nonzero_document")
     lines = [line(["model", "parameters", *shown]), "|---|---:|" + " ---: |" * len(shown)]
-    for before, after in zip(rows[::2], rows[1::2], strict=True):
+    for row in rows:
+        before, after = row["before"], row["after"]
         cells = (f"{before[key]:.3g} to {after[key]:.3g}" for key in shown)
-        lines.append(line([before["model"], f"{before['parameters'] / 1e6:.1f} M", *cells]))
+        lines.append(line([row["model"], f"{before['parameters'] / 1e6:.1f} M", *cells]))
     return "\n".join(lines) + "\n"
 
 
