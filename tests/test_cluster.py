@@ -37,6 +37,7 @@ from sparse_adapt.retrieve.vectors.cluster import (
 from sparse_adapt.retrieve.vectors.shards import JOURNAL_FILE, encode_corpus
 
 SHARD = 40
+STORE = 400 << 20  # bytes: what doesn't fit goes to disk, which Ray refuses where the disk is nearly full
 TASK = "ray::_work_on"  # what a worker calls itself while it works
 DRIVER = """
 import sys
@@ -44,6 +45,18 @@ from sparse_adapt.cli import main
 sys.argv = ["sparse-adapt", "encode", "--model", {model!r}, "--corpus", {corpus!r}, "-o", {out!r}]
 sys.argv += ["--engine", "ray", "--workers", "2", "--shard", "{shard}", "--resume"]
 main()
+"""
+NO_ROOM = """
+import ray, torch
+from sparse_adapt.errors import OutputError
+from sparse_adapt.model.threads import Piece
+from sparse_adapt.retrieve.vectors.cluster import connected
+ray.init(num_cpus=1, object_store_memory=80 << 20, include_dashboard=False, log_to_driver=False)
+with connected() as there:
+    try:
+        list(there.each(len, torch.nn.Linear(5_000, 5_000), [Piece(0, "a text", "it")]))
+    except OutputError as error:
+        print(error)
 """
 
 
@@ -72,7 +85,7 @@ def two_workers() -> Iterator[None]:
 
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     with handlers_kept():
-        ray.init(num_cpus=2, object_store_memory=80 << 20, include_dashboard=False, log_to_driver=False)
+        ray.init(num_cpus=2, object_store_memory=STORE, include_dashboard=False, log_to_driver=False)
     yield
     with handlers_kept():
         ray.shutdown()
@@ -162,6 +175,16 @@ def test_workers_that_keep_dying_are_one_line_and_the_rest_is_kept(
         SparseEncoder.load(tiny_model), documents, Place(place, resume=True), documents_a_shard=SHARD
     )
     assert content(place) == local
+
+
+@pytest.mark.nightly
+def test_a_store_and_a_disk_without_room_are_one_line():
+    full = {**os.environ, "RAY_local_fs_capacity_threshold": "0", "RAY_ADDRESS": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", NO_ROOM], env=full, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("Ray: no room for the model and texts that travel to workers (")
+    assert done.stdout.endswith("and pass --resume\n") and done.stdout.count("\n") == 1
 
 
 @pytest.mark.nightly

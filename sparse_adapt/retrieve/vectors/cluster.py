@@ -49,20 +49,26 @@ class Cluster:
         """What `do` makes of each piece with the model, in any order; pieces are taken as workers are free.
 
         Raises what `do` raises of ours, and OutputError, after which the run can be resumed, for a piece whose workers
-        die every time.
+        die every time, and where Ray has no room for what travels.
         """
         import ray
+        from ray.exceptions import ObjectStoreFullError, OutOfDiskError
 
         task = ray.remote(num_cpus=1, num_gpus=1 if self.gpus else 0, max_retries=ATTEMPTS - 1)(_work_on)
-        key, shipped = self._ship(model)
         running: dict[ObjectRef, Piece[Key, Item]] = {}
         try:
+            key, shipped = self._ship(model)
             for piece in pieces:
                 if len(running) >= self.workers:
                     yield _next_done(running)
                 running[task.remote([shipped], key, do, piece.item)] = piece
             while running:
                 yield _next_done(running)
+        except (ObjectStoreFullError, OutOfDiskError) as error:
+            raise OutputError(
+                f"Ray: no room for the model and texts that travel to workers ({first_line(error)}); start Ray with a "
+                "larger --object-store-memory, or free disk space where it keeps its files, and pass --resume"
+            ) from error
         finally:
             for left in running:
                 ray.cancel(left, force=True)
