@@ -2,8 +2,8 @@
 
 RUN is the folder of `sparse-adapt adapt DIR/COLLECTION/corpus.jsonl --seed SEED --out COLLECTION-SEED`; DIR holds the
 collections, MS MARCO's pool and `questions`. Each model that the run could have kept is measured beside the base model
-on the queries that the run set aside, by kind, on the collection's test queries and on MS MARCO's; the run itself says
-what it reaches on the package's questions; the kept model also answers questions of DIR/questions that neither chose
+on the queries that the run set aside, by kind, on the collection's test queries, on MS MARCO's and on the package's
+questions; the kept model also answers questions of DIR/questions that neither chose
 nor taught. `--keywords` adds keywords, drawn from the documents set aside as people's questions draw words from the
 passages that answer them, which a logistic regression learns from DIR/questions. Prints how well it predicts words
 (area under the curve, each kind of question left out in turn), gain against loss, what the kept models gain in each
@@ -36,7 +36,8 @@ from sparse_adapt.pipeline.choice import CHOICE_FILE, makers_of
 from sparse_adapt.pipeline.plan import BASE_MODEL, Plan
 from sparse_adapt.pipeline.preparing import prepare_candidates
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_model, read_collection
-from sparse_adapt.selection.models import held_out_collection, try_models
+from sparse_adapt.selection.models import ComparedModel, Maker, answers, held_out_collection, try_models
+from sparse_adapt.selection.questions import general_collection
 from sparse_adapt.synthetic.queries import (
     HELD,
     WORD,
@@ -190,22 +191,24 @@ def measure(
         settings={},
     )
     choice = json.loads((run / CHOICE_FILE).read_text())
-    general = {row["name"]: row["general"] for row in choice["tried"]}
     kept = choice["tried"][choice["kept"]]["name"]
     bound = min((0.0, *(row["low"] for row in choice["general"][:1])))  # no row where the base model is kept
     held = of_run(run)
     keywords = None if telling is None else keywords_of(run, real.documents, telling, seed)
     makers = makers_of(plan, run, INTERPOLATIONS, Reading())
-    models = zip(
-        try_models(makers, held, general=keywords).tried,
-        try_models(makers, real, general=msmarco).tried,
-        strict=True,
-    )
+    on_held, on_real = try_models(makers, held), try_models(makers, real)
+    further = [(on_real, MSMARCO, msmarco), (on_held, PACKAGE, general_collection())]
+    if keywords is not None:
+        further.append((on_held, KEYWORDS, keywords))
+    rows = [
+        on_held_out(each.result) | {REAL: mean_of(other.result)}
+        for each, other in zip(on_held, on_real, strict=True)
+    ]
+    for tried, kind, asked in further:
+        for row, result in zip(rows, _answers(makers, tried, asked), strict=True):
+            row[kind] = mean_of(result)
     base: dict[str, float] = {}
-    for synthetic, judged in models:
-        assert judged.general is not None
-        reached = figures(synthetic.result, synthetic.general, judged.result, judged.general)
-        reached[PACKAGE] = general[synthetic.label]
+    for synthetic, reached in zip(on_held, rows, strict=True):
         base = base or reached
         gains = {kind: reached[kind] - base[kind] for kind in reached}
         if synthetic.label == kept:
@@ -231,15 +234,22 @@ def reached_on_others(data: Path, model: str) -> float:
     return float(evaluate_model(SparseEncoder.load(model), collection).values[MEASURE].mean())
 
 
-def figures(
-    held: ModelResult, keywords: ModelResult | None, real: ModelResult, msmarco: ModelResult
-) -> dict[str, float]:
-    """nDCG@10 by kind of query."""
-    reached = {ALL: held.values[MEASURE]}
-    reached |= {kind: held.select(kind)[MEASURE] for kind in sorted(held.kinds)}
-    reached |= {} if keywords is None else {KEYWORDS: keywords.values[MEASURE]}
-    reached |= {REAL: real.values[MEASURE], MSMARCO: msmarco.values[MEASURE]}
-    return {kind: float(values.mean()) for kind, values in reached.items()}
+def _answers(
+    makers: Sequence[Maker], tried: Sequence[ComparedModel], collection: Collection
+) -> Iterator[ModelResult]:
+    for maker in makers:
+        yield from answers(maker, [each for each in tried if each.name == maker.name], collection)[1]
+
+
+def on_held_out(held: ModelResult) -> dict[str, float]:
+    """nDCG@10 of queries set aside, of all and by kind."""
+    by_kind = {kind: float(held.select(kind)[MEASURE].mean()) for kind in sorted(held.kinds)}
+    return {ALL: mean_of(held), **by_kind}
+
+
+def mean_of(result: ModelResult) -> float:
+    """nDCG@10."""
+    return float(result.values[MEASURE].mean())
 
 
 def of_run(run: Path) -> Collection:

@@ -13,7 +13,7 @@ from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
-from sparse_adapt.retrieve.evaluate import ModelResult, read_collection
+from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors, read_collection
 from sparse_adapt.selection import comparison, models
 from sparse_adapt.selection.comparison import TaughtDefinitions, keep_or_refuse, weigh
 from sparse_adapt.selection.models import (
@@ -22,8 +22,11 @@ from sparse_adapt.selection.models import (
     ComparedModel,
     Maker,
     added,
+    answers,
     choose,
+    choose_from,
     choose_without_words,
+    has_words,
     held_out_collection,
     keep,
     may_forget,
@@ -39,11 +42,19 @@ NOISE = np.tile([0.2, -0.2], QUERIES // 2)  # between two that differ by it, a s
 NOISES = np.tile(NOISE, 2)  # of two kinds: of both together one of .036
 
 
+@pytest.fixture(autouse=True)
+def half_a_point(monkeypatch):
+    """The bound that users have; other tests' models are too short taught for it."""
+    monkeypatch.setattr(models, "FORGETS", 0.005)
+
+
 def tried(name, weighed, back, values, nonzero=10.0, general=None):
     values = {"ndcg@10": np.broadcast_to(values, QUERIES), "nonzero_document": np.full(3, nonzero)}
-    return ComparedModel(
-        name, weighed, back, ModelResult((), values), None if general is None else asked(general)
-    )
+    compared = ComparedModel(name, weighed, back, ModelResult((), values))
+    if general is None:
+        return compared
+    result = asked(general)
+    return replace(compared, general=result, forgets=may_forget(result, asked(0.7)))
 
 
 def asked(values):
@@ -86,22 +97,23 @@ BEST = tried("rank", "token scales", 0.0, 0.5)
     ],
 )
 def test_the_least_changed_of_the_best_is_kept(others, kept):
-    assert choose([BASE, BEST, *others]) == kept
+    assert choose([BASE, BEST, *others]).kept == kept
 
 
 def test_a_model_without_the_words_that_were_asked_for_is_no_choice():
     alone = tried(RANKING, "token scales", None, 0.6)
     words = tried("dictionary and ranking", "", 0.0, 0.4)
-    assert choose([BASE, alone, words], words=True) == 2 and choose([BASE, alone, words]) == 1
+    assert choose([BASE, alone, words], words=True).kept == 2
+    assert choose([BASE, alone, words]).kept == 1
 
 
-def test_a_table_for_queries_is_kept_even_where_every_one_may_forget(monkeypatch):
-    monkeypatch.setattr(models, "FORGETS", 0.005)
+def test_a_table_for_queries_is_kept_even_where_every_one_may_forget():
     base = tried("base", "", None, 0.3, general=0.7)
     forgetting = [tried("query-table", "", None, 0.4, general=0.5), tried("rank", "", 0.0, 0.45, general=0.5)]
-    assert choose([base, *forgetting], table=True) == 2 and choose([base, *forgetting]) == 0
+    assert choose([base, *forgetting], table=True).kept == 2
+    assert choose([base, *forgetting]).kept == 0
     bound = tried("rank at 50%", "", 0.5, 0.42, general=0.7)
-    assert choose([base, *forgetting, bound], table=True) == 3
+    assert choose([base, *forgetting, bound], table=True).kept == 3
 
 
 @pytest.mark.parametrize(
@@ -114,14 +126,11 @@ def test_a_table_for_queries_is_kept_even_where_every_one_may_forget(monkeypatch
     ],
 )
 def test_the_best_without_words_is_known(others, place):
-    assert choose_without_words([BASE, *others]) == place
+    assert choose_without_words([BASE, *others]).kept == place
 
 
 @pytest.mark.parametrize(("general", "instead"), [(0.7, RANKING), (0.6, "dictionary")])
-def test_ranking_alone_is_kept_where_words_cost_every_other_query(
-    monkeypatch, tiny_model, tmp_path, general, instead
-):
-    monkeypatch.setattr(models, "FORGETS", 0.005)
+def test_ranking_alone_is_kept_where_words_cost_every_other_query(tiny_model, tmp_path, general, instead):
     base, ranked, words = (SparseEncoder.load(tiny_model) for _ in range(3))
     extend(words, [Term("zorvex", "jargon")])
     with torch.no_grad():
@@ -137,7 +146,8 @@ def test_ranking_alone_is_kept_where_words_cost_every_other_query(
     documents = [Document(f"d{n}", f"Zorvex number {n} and a server of the team.") for n in range(8)]
     folder = tmp_path / "kept"
     chosen, told = keep_or_refuse(
-        Choice(tuple(results), 2), makers, documents, TaughtDefinitions(), 0, folder
+        Choice(tuple(results), 2, choose_without_words(results).kept),
+        *(makers, documents, TaughtDefinitions(), 0, folder),
     )
     assert chosen.best.name == instead and told["best"] == 2
     kept = SparseEncoder.load(folder)
@@ -191,23 +201,21 @@ WITHIN, BELOW = 0.6951, 0.6949  # half a point below .7, and a little less or mo
         ((WITHIN, BELOW), True, 1),
     ],
 )
-def test_none_is_kept_that_may_forget(monkeypatch, general, taught, kept):
-    monkeypatch.setattr(models, "FORGETS", 0.005)
+def test_none_is_kept_that_may_forget(general, taught, kept):
     others = [
         tried("rank", "", None, value, general=found)
         for value, found in zip((0.5, 0.4), general, strict=True)
     ]
-    assert choose([ASKED, *others], words=taught) == kept
+    assert choose([ASKED, *others], words=taught).kept == kept
 
 
-def test_what_the_verdict_says_is_within_the_bound_of_what_is_kept(monkeypatch):
+def test_what_the_verdict_says_is_within_the_bound_of_what_is_kept():
     """By one interval: the sentence of a kept model never says more than the bound."""
-    monkeypatch.setattr(models, "FORGETS", 0.005)
     noise = np.random.default_rng(0).normal(0.7, 0.02, 2 * QUERIES)
     forgets = []
     for gain in np.linspace(-0.01, 0.01, 21):
         choice = Choice((ASKED, tried("rank", "", None, 0.5, general=noise + gain)), 1)
-        forgets += may_forget(choice.tried)[1:]
+        forgets.append(choice.best.forgets)
         assert forgets[-1] == (record(choice)["general"][0]["low"] < -0.005)
     assert set(forgets) == {True, False}
 
@@ -228,17 +236,18 @@ def test_powers_of_learnt_scales_are_tried_and_saved(tiny_model, learnt, tmp_pat
     learnt.save(tmp_path / "learnt")
     load = partial(SparseEncoder.load, tmp_path / "learnt")
     makers = [Maker("base", None, partial(SparseEncoder.load, tiny_model)), Maker("rank", 0.0, load)]
-    choice = try_models(makers, held)
-    assert [each.label for each in choice.tried] == [
+    results = try_models(makers, held)
+    assert [each.label for each in results] == [
         *("base", "base with idf", "rank", "rank with token scales"),
         *("rank with token scales^3/4", "rank with token scales^1/2", "rank with token scales^1/4"),
     ]
-    assert not any(each.result.run for each in choice.tried), "rankings of many models would take gigabytes"
+    assert not any(each.result.run for each in results), "rankings of many models would take gigabytes"
+    assert results[3].token_scales == pytest.approx(learnt.token_scales_of(), abs=1e-4)
     for place, power in ((3, 1.0), (4, 0.75), (5, 0.5), (6, 0.25)):
-        keep(Choice(choice.tried, place), makers, list(texts.values()), tmp_path / str(place))
+        keep(Choice(tuple(results), place), makers, list(texts.values()), tmp_path / str(place))
         kept = SparseEncoder.load(tmp_path / str(place))
         assert kept.token_scales_of() == pytest.approx(learnt.token_scales_of() ** power, abs=1e-4)
-    keep(Choice(choice.tried, 2), makers, list(texts.values()), tmp_path / "published")
+    keep(Choice(tuple(results), 2), makers, list(texts.values()), tmp_path / "published")
     assert SparseEncoder.load(tmp_path / "published").token_scales is None
 
 
@@ -250,22 +259,64 @@ def test_vectors_of_general_questions_are_those_of_the_model_that_is_kept(
     learnt.save(tmp_path / "learnt")
     load = partial(SparseEncoder.load, tmp_path / "learnt")
     makers = [Maker("base", None, partial(SparseEncoder.load, tiny_model)), Maker("rank", 0.0, load)]
-    choice = replace(try_models(makers, collection, general=collection), kept=place)
-    keep(choice, makers, collection.documents, tmp_path / "model")
+    results = try_models(makers, collection)
+    keep(Choice(tuple(results), place), makers, collection.documents, tmp_path / "model")
     model = SparseEncoder.load(tmp_path / "model")
     anew = encode_collection(model, collection)
-    stored = weighed(model, choice.general[choice.best.name])
+    (base, _), (kept, reached) = (
+        answers(maker, [results[place]], collection) for maker in (makers[0], makers[min(1, place // 2)])
+    )
+    found = evaluate_vectors(anew.queries, anew.documents, collection).values["ndcg@10"]
+    for measured in (results[place].result, reached[0]):
+        assert measured.values["ndcg@10"] == pytest.approx(found)
+    stored = weighed(model, kept)
     assert (stored.documents != anew.documents).nnz == (stored.queries != anew.queries).nnz == 0
-    assert (stored.documents != choice.general["base"].documents).nnz > 0
+    assert (stored.documents != base.documents).nnz > 0
+
+
+@pytest.mark.parametrize(("words", "table"), [(False, False), (True, False), (False, True)])
+def test_models_on_which_the_choice_hangs_are_asked_and_no_others(monkeypatch, words, table):
+    """What is chosen is what the answers of all models together would choose."""
+    random, asked_of, of_all = np.random.default_rng(0), 0, 0
+    for _ in range(60):
+        names = ["base", RANKING, "dictionary", "both at 50%", "both"]
+        rows = [
+            tried(name, weighed, back, random.choice([0.3, 0.4]) + random.uniform(0, 0.1) * NOISE)
+            for name, back in zip(names, (None, 0.0, None, 0.5, 0.0), strict=True)
+            for weighed in (("", "idf") if name == "base" else ("", "token scales", "token scales^1/2"))
+        ]
+        says = [asked(0.7), *(asked(random.choice([0.7, 0.69])) for _ in rows[1:])]
+        full = [
+            replace(row, general=result, forgets=may_forget(result, says[0]))
+            for row, result in zip(rows, says, strict=True)
+        ]
+
+        asked_names: list[str] = []
+
+        def answers_of(maker, of, *_, rows=rows, says=says, names=asked_names):
+            names.append(maker.name)
+            return (None, *of), [says[next(n for n, row in enumerate(rows) if row is each)] for each in of]
+
+        monkeypatch.setattr(models, "answers", answers_of)
+        makers = [Maker(name, None, lambda: None) for name in names]
+        collection = Collection((), (), {})
+        choice = choose_from(makers, rows, collection, words=words, table=table)
+        assert choice.kept == choose(full, words=words, table=table).kept
+        if has_words(choice.best.name):
+            assert choice.without_words == choose_without_words(full).kept
+        assert len(asked_names) == len(set(asked_names))
+        assert not asked_names or asked_names[0] == "base"
+        asked_of, of_all = asked_of + len(asked_names), of_all + len(names)
+    assert asked_of < 0.8 * of_all
 
 
 def test_a_model_adapted_before_is_compared_with_the_scales_it_has(learnt, tmp_path):
     learnt.save(tmp_path / "learnt")
     texts = {f"d{number}": Document(f"d{number}", text) for number, text in enumerate(["the cat", "a dog"])}
     held = held_out_collection(texts, [Candidates("q", "a cat", tuple(texts), (2.0, 1.0))])
-    choice = try_models([Maker("base", None, partial(SparseEncoder.load, tmp_path / "learnt"))], held)
-    assert [each.label for each in choice.tried] == ["base", "base with token scales"]
-    plain, weighed = (each.result.values for each in choice.tried)
+    results = try_models([Maker("base", None, partial(SparseEncoder.load, tmp_path / "learnt"))], held)
+    assert [each.label for each in results] == ["base", "base with token scales"]
+    plain, weighed = (each.result.values for each in results)
     assert all(np.array_equal(plain[name], weighed[name]) for name in plain)
 
 

@@ -11,6 +11,7 @@ from sparse_adapt.pipeline.estimate import Speeds, expected, measure_speeds
 from sparse_adapt.pipeline.plan import make_plan, settings_for
 from sparse_adapt.pipeline.request import WITH_WORDS, Request
 from sparse_adapt.pipeline.settings import AdaptSettings
+from sparse_adapt.selection.questions import general_collection
 from sparse_adapt.stages.table import find_stage, trained
 from sparse_adapt.training.memory import Costs
 
@@ -19,7 +20,7 @@ DOCUMENTS = [Document(f"d{number}", "a text of some words") for number in range(
 
 @pytest.fixture(autouse=True)
 def speeds(monkeypatch):
-    found = Speeds(encoding=0.1, learning=0.3, by_dense=0.2, labelling=0.01)
+    found = Speeds(encoding=0.1, learning=0.3, by_dense=0.2, general=0.05, labelling=0.01)
     monkeypatch.setattr(estimate, "measure_speeds", lambda *given, **named: found)
 
 
@@ -76,7 +77,7 @@ def test_a_glossary_is_looked_at_before_anything_is_done(tiny_model, tmp_path):
 
 
 def test_many_terms_take_at_most_twice_the_time_of_a_tenth():
-    found = Speeds(encoding=0.1, learning=0.3, by_dense=0.2, labelling=0.01)
+    found = Speeds(encoding=0.1, learning=0.3, by_dense=0.2, general=0.05, labelling=0.01)
     few, many = (
         estimate.labelled(terms) * 0.01
         + estimate.stage_expected(
@@ -141,7 +142,19 @@ def test_a_demo_costs_its_stages_the_labeller_and_measuring_each_model():
     assert rows[labelling] == pytest.approx(300.0) and "30,000 short texts" in labelling
     assert encoding == "encoding 26 documents with 5 models"
     assert rows[encoding] == pytest.approx(13.0)
-    assert general.endswith("general questions of 5 models") and rows[general] > 0
+    assert general.endswith("general questions of 5 models")
+    measure = general_collection(most=900)
+    assert rows[general] == pytest.approx(5 * 0.05 * (len(measure.documents) + len(measure.queries) / 4))
+
+
+@pytest.mark.parametrize(("seconds", "read"), [(1.0, 8), (0.01, 64)])
+def test_a_trial_reads_more_texts_where_few_take_no_time(monkeypatch, tiny_model, seconds, read):
+    counts: list[int] = []
+    monkeypatch.setattr(estimate, "encode", lambda model, texts, side: counts.append(len(texts)))
+    monkeypatch.setattr(estimate, "_seconds", lambda work: (work(), seconds)[1])
+    documents = [Document(f"d{number}", "a log of the server") for number in range(640)]
+    found = measure_speeds(str(tiny_model), documents)
+    assert found.encoding == seconds / read == seconds / max(counts)
 
 
 def test_a_trial_tells_what_a_stage_takes(tiny_model):

@@ -42,6 +42,7 @@ from sparse_adapt.selection.models import (
     RANKING,
     Maker,
     added,
+    choose_from,
     compare_as_they_are,
     has_words,
     held_out_collection,
@@ -159,7 +160,8 @@ def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
             last = folder == work.run  # else ranking, which is added to words and measured with them
             general = general_collection() if last else None
             wanted = {"words": "dictionary" in plan.stages, "table": request.ends_with_table}
-            choice = try_models(makers, held_out, progress, general=general, **wanted)
+            tried = try_models(makers, held_out, progress)
+            choice = choose_from(makers, tried, general, **wanted)
         shutil.rmtree(folder / "model", ignore_errors=True)
         partial_folder = folder / "model.making"
         if settings.frozen or request.ends_with_table:  # the user wants it, whatever it gains
@@ -283,8 +285,8 @@ def _note(choice: Chosen) -> Iterator[str]:
     """What the table measures, and what the names of its models mean."""
     yield f"Measured on {choice['queries']:,} synthetic queries that were set aside. nDCG@10: how high a model ranks"
     yield "the ten documents that the teacher scores best. p: how likely chance alone makes such a difference to the"
-    yield "base model. general: nDCG@10 of general questions. non-zeros: tokens with a weight, of a document and of a"
-    yield "query. *: the model that is kept."
+    yield "base model. general: nDCG@10 of general questions, asked of the models that the choice hangs on. non-zeros:"
+    yield "tokens with a weight, of a document and of a query. *: the model that is kept."
     ways = {str(row["weighed"]) for row in choice["tried"]}
     if any(row["back"] for row in choice["tried"]):
         yield "at 50%: half of what the last stage changed is kept."
@@ -350,7 +352,7 @@ def _first(choice: Chosen) -> Iterator[str]:
     learnt = [has_words(row["name"]) for row in choice["tried"]]
     if any(learnt) and not learnt[choice["kept"]] and not refused:
         yield "no model with new words is kept, for each may lose too much on general questions"
-    better = [row for row in choice["tried"] if row["may_forget"] and row["ndcg@10"] > kept["ndcg@10"]]
+    better = [row for row in choice["tried"] if row.get("may_forget") and row["ndcg@10"] > kept["ndcg@10"]]
     if better:
         name = max(better, key=lambda row: row["ndcg@10"])["name"]
         yield (

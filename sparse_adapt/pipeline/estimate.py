@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Container, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -11,6 +12,7 @@ from transformers import PreTrainedTokenizerFast
 from sparse_adapt.collection.examples import read_candidates
 from sparse_adapt.collection.glossary import read_dictionary
 from sparse_adapt.collection.readers import Document, read_documents
+from sparse_adapt.collection.streams import evenly
 from sparse_adapt.model.dense import SMALL, DenseEncoder
 from sparse_adapt.model.folder import ModelFolder
 from sparse_adapt.model.layout import is_dense
@@ -35,13 +37,17 @@ from sparse_adapt.training.loop import device_of
 from sparse_adapt.training.memory import Costs, gigabytes
 from sparse_adapt.training.settings import Training
 
-SAMPLE = 8  # documents
+SAMPLE, MORE = 8, 64  # texts of a trial; where these are read in no time, so many
 SHOWN = 0.5  # seconds of a part that is named
 LONG = 1.0  # seconds of a trial that isn't made twice
+A_QUERY = 0.25  # of a document's time
 TERMS = 30  # that a corpus has, while nobody knows
 SHORT = 24  # texts as short as synthetic ones that the labeller reads for a trial
 A_TEXT = 60  # signs of such a text
 MODELS_COMPARED = 3  # at a choice without words: the base model, half of the change, all of it
+MODELS_ASKED = (
+    3  # general questions: the base model, the best and the one kept; with words, ranking alone besides
+)
 
 
 class Expected(NamedTuple):
@@ -56,13 +62,14 @@ class Expected(NamedTuple):
 class Speeds(NamedTuple):
     """Seconds that one document takes on this machine: read, learnt from, or read by the dense teacher.
 
-    `labelling`: that a synthetic text takes, read by the dense encoder that labels it; `costs`: what learning takes in
-    memory; `tokens`: of a document that is learnt from.
+    `general`: that a general passage takes, read; `labelling`: that a synthetic text takes, read by the dense encoder
+    that labels it; `costs`: what learning takes in memory; `tokens`: of a document that is learnt from.
     """
 
     encoding: float
     learning: float
     by_dense: float
+    general: float = 0.0
     labelling: float = 0.0
     costs: Costs | None = None
     tokens: float = 0.0
@@ -111,7 +118,7 @@ def expected(
     }
     encoding = len(documents) * speeds.encoding
     by_dense = len(documents) * speeds.by_dense * (request.teacher == ENSEMBLE)
-    scoring = scored * (speeds.encoding / 4 + 0.01)
+    scoring = scored * (A_QUERY * speeds.encoding + 0.01)
     comparing = (2**choices - 1) * MODELS_COMPARED * pool * speeds.encoding
     parts = [
         (
@@ -127,7 +134,7 @@ def expected(
         ),
         *stages.items(),
         ("choice", Expected("comparing models on the queries set aside", comparing)),
-        ("choice", general_expected(speeds, documents, choices * MODELS_COMPARED)),
+        ("choice", general_expected(speeds, MODELS_ASKED + choices - 1)),
     ]
     return [row for name, row in parts if name not in done and row.seconds >= SHOWN]
 
@@ -157,7 +164,7 @@ def expected_of_plan(
     rows.append(Expected(f"labelling {labelled_texts:,} short texts", seconds))
     seconds = models * len(documents) * speeds.encoding
     rows.append(Expected(f"encoding {len(documents):,} documents with {models} models", seconds))
-    rows.append(general_expected(speeds, documents, models, questions))
+    rows.append(general_expected(speeds, models, questions))
     return [row for row in rows if row.seconds >= SHOWN]
 
 
@@ -178,21 +185,14 @@ def _first_settings(request: Request) -> Training | None:
     return next((request.settings_of(name) for name in names), None)
 
 
-def general_expected(
-    speeds: Speeds, documents: Sequence[Document], models: int, questions: int | None = None
-) -> Expected:
-    """How long models read the general passages, which are shorter or longer than the documents.
+def general_expected(speeds: Speeds, models: int, questions: int | None = None) -> Expected:
+    """How long so many models read the general questions and passages.
 
-    Each of so many models reads them; `questions`: how many of the general ones, all by default.
+    `questions`: how many, all by default.
     """
     general = general_collection(most=questions)
-    longer = _mean_length(general.documents) / max(1.0, _mean_length(documents))
-    seconds = models * len(general.documents) * speeds.encoding * longer
+    seconds = models * (len(general.documents) + A_QUERY * len(general.queries)) * speeds.general
     return Expected(f"asking {len(general.queries):,} general questions of {models} models", seconds)
-
-
-def _mean_length(documents: Sequence[Document]) -> float:
-    return sum(len(document.full_text) for document in documents) / max(1, len(documents))
 
 
 def of_glossary(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple[int, int]:
@@ -255,9 +255,9 @@ def measure_speeds(
     """
     encoder = SparseEncoder.load(model)
     encoder.read_as(reading or Reading())
-    texts = [document.full_text for document in documents[:: max(1, len(documents) // SAMPLE)][:SAMPLE]]
+    texts = _some(documents, SAMPLE)
     encode(encoder, texts[:1], "document")  # compiles, which counts once
-    encoding = _seconds(lambda: encode(encoder, texts, "document")) / len(texts)
+    encoding, general = (_reading(encoder, each) for each in (documents, general_collection().documents))
     if longest is not None:
         encoder.read_up_to(longest)
     low = settings is not None and settings.precision == "bfloat16"
@@ -274,7 +274,22 @@ def measure_speeds(
         labelling = _seconds(lambda: dense_encoder.encode(short)) / max(1, len(short))
     tokens = [len(ids) for ids in encoder.tokenize(texts)]
     costs = None if settings is None else Costs.of(encoder.to(device_of(settings)), settings)
-    return Speeds(encoding, learning, by_dense, labelling, costs, sum(tokens) / max(1, len(tokens)))
+    return Speeds(encoding, learning, by_dense, general, labelling, costs, sum(tokens) / max(1, len(tokens)))
+
+
+def _reading(encoder: SparseEncoder, documents: Sequence[Document]) -> float:
+    """Seconds that one of the documents takes to encode, among others as in a whole corpus."""
+    seconds, texts = 0.0, _some(documents, SAMPLE)
+    for count in (SAMPLE, MORE):
+        if seconds < SHOWN:
+            texts = _some(documents, count)
+            seconds = _seconds(partial(encode, encoder, texts, "document"))
+    return seconds / len(texts)
+
+
+def _some(documents: Sequence[Document], count: int) -> list[str]:
+    """The texts of at most so many documents, at even distances."""
+    return [each.full_text for each in evenly(documents, count)]
 
 
 def _seconds(work: Callable[[], object]) -> float:

@@ -42,7 +42,6 @@ from sparse_adapt.selection.models import (
     RANKING,
     Choice,
     Maker,
-    choose_without_words,
     has_words,
     keep,
 )
@@ -129,7 +128,7 @@ def keep_or_refuse(
     if choice.kept == 0:
         return choice, {}
     candidates, words = choice.tried, has_words(choice.best.name)
-    instead = choose_without_words(candidates) if words else 0
+    instead = choice.without_words if words else 0
     models, results = (makers[0].make(), best), (candidates[0].result, choice.best.result)
     ranked = candidates[instead].result if candidates[instead].name.startswith(RANKING) else None
     evidence = weigh(models, results, documents, definitions, seed, ranked)

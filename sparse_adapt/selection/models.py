@@ -20,14 +20,14 @@ from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.model.idf import TokenScales, fourth_root, rows_for_idf, scaled
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.progress import Progress, no_progress
+from sparse_adapt.report.progress import Progress, no_progress, passing
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_model, evaluate_vectors
-from sparse_adapt.retrieve.significance import bounds, randomisation_test, resampled_means
+from sparse_adapt.retrieve.significance import interval, randomisation_test
 from sparse_adapt.selection.evidence import GENERAL, by_kind
 from sparse_adapt.selection.general import GeneralRow, general_rows
 from sparse_adapt.selection.record import Chosen, Tried
-from sparse_adapt.selection.retention import EncodedCollection, encode_collection
+from sparse_adapt.selection.retention import EncodedCollection, encode_collection, texts_in
 from sparse_adapt.selection.rule import MAY_LOSE
 
 MEASURE = "ndcg@10"
@@ -61,14 +61,17 @@ class Maker(NamedTuple):
 class ComparedModel:
     """What a model reached on the queries set aside, its tokens weighed or not.
 
-    `weighed`: by the documents' idf, or by what the model itself has learnt.
+    `weighed`: by the documents' idf, or by what the model itself has learnt: `token_scales` (V). `general`, `forgets`:
+    what it reaches on general questions, and whether it may lose too much there; None where it wasn't asked.
     """
 
     name: str
     weighed: TokenWeighting
     back: float | None
     result: ModelResult
-    general: ModelResult | None = None  # on general questions, where these count
+    token_scales: TokenScales | None = None
+    general: ModelResult | None = None
+    forgets: bool | None = None
 
     @property
     def label(self) -> str:
@@ -85,11 +88,13 @@ class ComparedModel:
 class Choice:
     """All that was tried, the first of it the base model as it is, and which is kept.
 
-    general: of each model without token scales, by its maker's name, the vectors of general questions and passages.
+    `without_words`: the one to keep where that is refused. `general`: of each model that was asked, without token
+    scales, by its maker's name, the vectors of general questions and passages.
     """
 
     tried: tuple[ComparedModel, ...]
     kept: int
+    without_words: int = 0
     general: Mapping[str, EncodedCollection] = field(default_factory=dict)
 
     @property
@@ -151,57 +156,53 @@ def _graded(entry: Candidates) -> dict[str, int]:
     return {entry.document_ids[row]: GRADES - place for place, row in enumerate(order)}
 
 
-def answers(encoded: Sequence[EncodedCollection], token_scales: TokenScales | None) -> list[ModelResult]:
-    """What a model reaches on each collection with some token scales (V), from its vectors without them."""
-    reached = []
-    for collection, queries, documents in encoded:
-        if token_scales is not None:
-            queries, documents = scaled(queries, token_scales), scaled(documents, token_scales)
-        result = evaluate_vectors(queries, documents, collection)
-        reached.append(replace(result, run={}))  # of many models gigabytes of rankings, which nobody reads
-    return reached
+def _answer(encoded: EncodedCollection, token_scales: TokenScales | None) -> ModelResult:
+    """What a model reaches on a collection with some token scales (V), from its vectors without them."""
+    collection, queries, documents = encoded
+    if token_scales is not None:
+        queries, documents = scaled(queries, token_scales), scaled(documents, token_scales)
+    result = evaluate_vectors(queries, documents, collection)
+    return replace(result, run={})  # of many models gigabytes of rankings, which nobody reads
 
 
 def try_models(
-    makers: Sequence[Maker],
-    collection: Collection,
-    progress: Progress = no_progress,
-    *,
-    general: Collection | None = None,
-    words: bool = False,
-    table: bool = False,
-) -> Choice:
-    """Measure every model with and without token scales, and choose. The first has to be the base model.
-
-    `general`: general questions and passages, on which no model may lose. `words`: whether the others know what terms
-    mean, of which synthetic queries say nothing; `table`: whether they have a table for queries, which the base model
-    lacks.
-    """
-    candidates: list[ComparedModel] = []
-    vectors: dict[str, EncodedCollection] = {}
+    makers: Sequence[Maker], collection: Collection, progress: Progress = no_progress
+) -> list[ComparedModel]:
+    """Measure every model with and without token scales. The first has to be the base model."""
+    tried: list[ComparedModel] = []
     for number, maker in enumerate(makers):
         encoder = maker.make()
         own, encoder.token_scales = encoder.token_scales, None
-        encoded = [encode_collection(encoder, each) for each in (collection, general) if each is not None]
+        encoded = encode_collection(encoder, collection)
         encoder.token_scales = own
-        if general is not None:
-            vectors[maker.name] = encoded[1]
         if own is None:
-            ways: dict[TokenWeighting, TokenScales] = {"idf": fourth_root(encoded[0].documents)}
+            ways: dict[TokenWeighting, TokenScales] = {"idf": fourth_root(encoded.documents)}
         else:
             powers: dict[TokenWeighting, float] = POWERS if maker.back is not None else {"token scales": 1.0}
             learnt = encoder.token_scales_of()
             ways = {power_name: _power(learnt, power) for power_name, power in powers.items()}
-        of_ways = {power_name: answers(encoded, token_scales) for power_name, token_scales in ways.items()}
         adapted_before = number == 0 and own is not None  # and so compared as it stands
-        plain = of_ways["token scales"] if adapted_before else answers(encoded, None)
-        candidates.append(ComparedModel(maker.name, "", maker.back, *plain))
-        candidates += [
-            ComparedModel(maker.name, power_name, maker.back, *reached)
-            for power_name, reached in of_ways.items()
-        ]
+        plain = ways["token scales"] if adapted_before else None
+        rows: list[tuple[TokenWeighting, TokenScales | None]] = [("", plain), *ways.items()]
+        tried += (
+            ComparedModel(maker.name, weighed, maker.back, _answer(encoded, token_scales), token_scales)
+            for weighed, token_scales in rows
+        )
         progress(1)
-    return Choice(tuple(candidates), choose(candidates, words=words, table=table), vectors)
+    return tried
+
+
+def answers(
+    maker: Maker, tried: Sequence[ComparedModel], collection: Collection, progress: Progress = no_progress
+) -> tuple[EncodedCollection, list[ModelResult]]:
+    """What a model reaches on a further collection with each of the token scales that it was tried with.
+
+    Its vectors, without token scales, come first.
+    """
+    encoder = maker.make()
+    encoder.token_scales = None
+    encoded = encode_collection(encoder, collection, progress)
+    return encoded, [_answer(encoded, each.token_scales) for each in tried]
 
 
 def _power(token_scales: TokenScales, power: float) -> TokenScales:
@@ -223,8 +224,54 @@ def compare_as_they_are(
     return Choice(tuple(candidates), 0 if worse else len(candidates) - 1)
 
 
-def choose(candidates: Sequence[ComparedModel], *, words: bool = False, table: bool = False) -> int:
-    """The place of the one to keep; the first of `tried` is the base model as it is.
+class Picked(NamedTuple):
+    """The place of the model to keep, and that of the best, in whose place it may stand."""
+
+    kept: int
+    best: int
+
+
+def choose_from(
+    makers: Sequence[Maker],
+    tried: Sequence[ComparedModel],
+    general: Collection | None,
+    *,
+    words: bool = False,
+    table: bool = False,
+) -> Choice:
+    """Choose as `choose` does, and ask general questions of the models that the choice hangs on alone.
+
+    A model that wasn't asked is taken for one that loses nothing, until it would be kept or is the best: what is
+    chosen so is what all answers together would choose. To ask them takes a large model longer than all else here.
+    """
+    asked, vectors = list(tried), dict[str, EncodedCollection]()
+
+    def ask(collection: Collection, maker: Maker) -> None:
+        if maker.name in vectors:
+            return
+        places = [place for place, each in enumerate(asked) if each.name == maker.name]
+        progress = passing(f"texts of general questions, read by {maker.name}", texts_in(collection))
+        vectors[maker.name], found = answers(maker, [asked[place] for place in places], collection, progress)
+        base = found[0] if asked[0].general is None else asked[0].general
+        for place, each in zip(places, found, strict=True):
+            asked[place] = replace(asked[place], general=each, forgets=may_forget(each, base))
+
+    def settled(pick: Callable[[], Picked]) -> int:
+        while True:
+            picked = pick()
+            unasked = [asked[place].name for place in picked if place and asked[place].forgets is None]
+            if general is None or not unasked:
+                return picked.kept
+            ask(general, makers[0])
+            ask(general, next(maker for maker in makers if maker.name == unasked[0]))
+
+    kept = settled(lambda: choose(asked, words=words, table=table))
+    instead = settled(lambda: choose_without_words(asked)) if has_words(asked[kept].name) else 0
+    return Choice(tuple(asked), kept, instead, vectors)
+
+
+def choose(candidates: Sequence[ComparedModel], *, words: bool = False, table: bool = False) -> Picked:
+    """The one to keep; the first candidate is the base model as it is.
 
     None is kept that may lose more than `FORGETS` on general questions. With `words` the base model, and one that
     learnt to rank alone, are kept only where no other is left. With `table` the base model is never kept, because a
@@ -232,13 +279,12 @@ def choose(candidates: Sequence[ComparedModel], *, words: bool = False, table: b
     """
     most = LONGER * candidates[0].figures["nonzero_document"]
     usable = [place for place, each in enumerate(candidates) if not table or has_words(each.name)]
-    forget = may_forget(candidates)
-    bound = [place for place in usable if not forget[place]] or usable
+    bound = [place for place in usable if not candidates[place].forgets] or usable
     able = [place for place in bound if not words or has_words(candidates[place].name)] or bound
     short = [place for place in able if candidates[place].figures["nonzero_document"] <= most] or able
     best = max(short, key=lambda place: candidates[place].figures[MEASURE])
     if candidates[best].back is None:
-        return best
+        return Picked(best, best)
     alike = set(POWERS) if candidates[best].weighed in POWERS else {candidates[best].weighed}
     as_good = [
         place
@@ -247,10 +293,11 @@ def choose(candidates: Sequence[ComparedModel], *, words: bool = False, table: b
         and candidates[place].weighed in alike
         and not _is_worse(candidates[place].result, candidates[best].result)
     ]
-    return max(
+    kept = max(
         as_good,
         key=lambda place: (candidates[place].back or 0.0, -POWERS.get(candidates[place].weighed, 0.0)),
     )
+    return Picked(kept, best)
 
 
 def has_words(name: str) -> bool:
@@ -258,29 +305,21 @@ def has_words(name: str) -> bool:
     return not name.startswith((BASE, RANKING))
 
 
-def choose_without_words(candidates: Sequence[ComparedModel]) -> int:
-    """The place of the one to keep among those that learnt no words."""
+def choose_without_words(candidates: Sequence[ComparedModel]) -> Picked:
+    """The one to keep among those that learnt no words."""
     places = [place for place, each in enumerate(candidates) if not has_words(each.name)]
-    return places[choose([candidates[place] for place in places])]
+    return Picked(*(places[place] for place in choose([candidates[place] for place in places])))
 
 
-def may_forget(candidates: Sequence[ComparedModel]) -> list[bool]:
-    """Which models may lose more than `FORGETS` on general questions, or lose as much on a kind beyond chance.
+def may_forget(model: ModelResult, base: ModelResult) -> bool:
+    """Whether a model may lose more than `FORGETS` on general questions, or loses as much on a kind beyond chance.
 
-    The first is the base model. What may be lost is the low end of the 95 % interval that `general_rows` has and the
-    verdict says; chance on a kind: 1 in 20.
+    What may be lost is the low end of the 95 % interval that `general_rows` has and the verdict says; chance on a kind:
+    1 in 20.
     """
-    results = [each.general for each in candidates if each.general is not None]
-    if not results:
-        return [False for _ in candidates]
-    base = results[0]
-    gaps = np.array([each.values[MEASURE] - base.values[MEASURE] for each in results])
-    lows = (bounds(resamples)[0] for resamples in resampled_means(gaps, np.random.default_rng(0)))
-    kinds = ([kind for kind in by_kind(GENERAL, each, base)[1:] if kind.high < 0.0] for each in results)
-    return [
-        low < -FORGETS or any(kind.gain < -FORGETS for kind in falling)
-        for low, falling in zip(lows, kinds, strict=True)
-    ]
+    low = interval(model.values[MEASURE] - base.values[MEASURE]).low
+    falling = (kind for kind in by_kind(GENERAL, model, base)[1:] if kind.high < 0.0)
+    return low < -FORGETS or any(kind.gain < -FORGETS for kind in falling)
 
 
 def _is_worse(result: ModelResult, best: ModelResult) -> bool:
@@ -300,16 +339,18 @@ def record(choice: Choice) -> Chosen:
     """What was tried as plain values, each beside the base model."""
     base = choice.tried[0]
     rows: list[Tried] = []
-    for each, forgets in zip(choice.tried, may_forget(choice.tried), strict=True):
+    for each in choice.tried:
         gaps = each.result.values[MEASURE] - base.result.values[MEASURE]
-        general = {} if each.general is None else {"general": round(each.general.means()[MEASURE], 5)}
+        general = {}
+        if each.general is not None:
+            reached = round(each.general.means()[MEASURE], 5)
+            general = {"general": reached, "may_forget": each.forgets}
         row = {
             "name": each.label,
             "back": each.back,
             "weighed": each.weighed,
             **{name: round(value, 5) for name, value in each.figures.items()},
             **general,
-            "may_forget": forgets,
             "difference": round(float(gaps.mean()), 5),
             "p_value": round(randomisation_test(gaps, np.random.default_rng(0)), 5),
         }
