@@ -3,11 +3,11 @@
 RUN is the folder of `sparse-adapt adapt DIR/COLLECTION/corpus.jsonl --seed SEED --out COLLECTION-SEED`; DIR holds the
 collections, MS MARCO's pool and `questions`. Each model that the run could have kept is measured beside the base model
 on the queries that the run set aside, by kind, on the collection's test queries, on MS MARCO's and on the package's
-questions; the kept model also answers questions of DIR/questions that neither chose
-nor taught. `--keywords` adds keywords, drawn from the documents set aside as people's questions draw words from the
-passages that answer them, which a logistic regression learns from DIR/questions. Prints how well it predicts words
-(area under the curve, each kind of question left out in turn), gain against loss, what the kept models gain in each
-collection, and the rank correlation of the promised gain with the real one. Dimensions: W words of a passage.
+questions; the kept model also answers questions of DIR/questions that neither chose nor taught. `--keywords` adds
+keywords, drawn from the documents set aside as people's questions draw words from the passages that answer them, which
+a logistic regression learns from DIR/questions. Prints how well it predicts words (area under the curve, each kind of
+question left out in turn), gain against loss, what the kept models gain in each collection, and the rank correlation of
+the promised gain with the real one. Dimensions: W words of a passage.
 """
 
 import argparse

@@ -295,7 +295,7 @@ def test_models_on_which_the_choice_hangs_are_asked_and_no_others(monkeypatch, w
 
         def answers_of(maker, of, *_, rows=rows, says=says, names=asked_names):
             names.append(maker.name)
-            return (None, *of), [says[next(n for n, row in enumerate(rows) if row is each)] for each in of]
+            return maker.name, [says[next(n for n, row in enumerate(rows) if row is each)] for each in of]
 
         monkeypatch.setattr(models, "answers", answers_of)
         makers = [Maker(name, None, lambda: None) for name in names]
@@ -304,6 +304,8 @@ def test_models_on_which_the_choice_hangs_are_asked_and_no_others(monkeypatch, w
         assert choice.kept == choose(full, words=words, table=table).kept
         if has_words(choice.best.name):
             assert choice.without_words == choose_without_words(full).kept
+        assert choice.general == {name: name for name in asked_names}, "what each of them read"
+        assert choice.kept == 0 or choice.best.name in choice.general
         assert len(asked_names) == len(set(asked_names))
         assert not asked_names or asked_names[0] == "base"
         asked_of, of_all = asked_of + len(asked_names), of_all + len(names)

@@ -155,6 +155,8 @@ def test_a_trial_reads_more_texts_where_few_take_no_time(monkeypatch, tiny_model
     documents = [Document(f"d{number}", "a log of the server") for number in range(640)]
     found = measure_speeds(str(tiny_model), documents)
     assert found.encoding == seconds / read == seconds / max(counts)
+    assert found.general == 0.0, "which nobody wanted"
+    assert measure_speeds(str(tiny_model), documents, general=True).general > 0.0
 
 
 def test_a_trial_tells_what_a_stage_takes(tiny_model):

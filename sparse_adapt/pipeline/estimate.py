@@ -45,9 +45,7 @@ TERMS = 30  # that a corpus has, while nobody knows
 SHORT = 24  # texts as short as synthetic ones that the labeller reads for a trial
 A_TEXT = 60  # signs of such a text
 MODELS_COMPARED = 3  # at a choice without words: the base model, half of the change, all of it
-MODELS_ASKED = (
-    3  # general questions: the base model, the best and the one kept; with words, ranking alone besides
-)
+MODELS_ASKED = 3  # at a choice without words: the base model, the best, the one kept in its place
 
 
 class Expected(NamedTuple):
@@ -93,6 +91,7 @@ def expected(
         reading=request.reading,
         longest=settings.longest,
         dense=request.teacher == ENSEMBLE or "dictionary" in request.stages,
+        general=True,
         settings=_first_settings(request),
     )
     entry_queries, terms = of_glossary(request, tokenizer)
@@ -154,7 +153,9 @@ def expected_of_plan(
     learnt_from = {name: len(documents) for name, _ in trained}
     if "dictionary" in learnt_from:
         learnt_from["dictionary"] = len(read_dictionary(plan.files["dictionary"]))
-    speeds = measure_speeds(plan.model, documents, dense=bool(labelling), settings=trained[0][1])
+    speeds = measure_speeds(
+        plan.model, documents, dense=bool(labelling), general=True, settings=trained[0][1]
+    )
     rows = []
     for stage, settings in trained:
         counts = {"documents": learnt_from[stage], "queries": queries, "terms": terms}
@@ -246,18 +247,21 @@ def measure_speeds(
     reading: Reading | None = None,
     longest: int | None = None,
     dense: bool = False,
+    general: bool = False,
     settings: Training | None = None,
 ) -> Speeds:
     """What some of the documents take, each kind of work once.
 
-    longest: tokens of a text that is learnt from; dense: whether a dense teacher reads documents, too; settings: of a
-    stage, for the precision in which a model learns, and for what it takes in memory.
+    longest: tokens of a text that is learnt from; dense: whether a dense teacher reads documents, too; general: whether
+    the model reads general passages, too; settings: of a stage, for the precision in which a model learns, and for what
+    it takes in memory.
     """
     encoder = SparseEncoder.load(model)
     encoder.read_as(reading or Reading())
     texts = _some(documents, SAMPLE)
     encode(encoder, texts[:1], "document")  # compiles, which counts once
-    encoding, general = (_reading(encoder, each) for each in (documents, general_collection().documents))
+    encoding = _reading(encoder, documents)
+    of_general = _reading(encoder, general_collection().documents) if general else 0.0
     if longest is not None:
         encoder.read_up_to(longest)
     low = settings is not None and settings.precision == "bfloat16"
@@ -274,7 +278,9 @@ def measure_speeds(
         labelling = _seconds(lambda: dense_encoder.encode(short)) / max(1, len(short))
     tokens = [len(ids) for ids in encoder.tokenize(texts)]
     costs = None if settings is None else Costs.of(encoder.to(device_of(settings)), settings)
-    return Speeds(encoding, learning, by_dense, general, labelling, costs, sum(tokens) / max(1, len(tokens)))
+    return Speeds(
+        encoding, learning, by_dense, of_general, labelling, costs, sum(tokens) / max(1, len(tokens))
+    )
 
 
 def _reading(encoder: SparseEncoder, documents: Sequence[Document]) -> float:

@@ -127,8 +127,8 @@ def keep_or_refuse(
     best = keep(choice, makers, documents, folder)
     if choice.kept == 0:
         return choice, {}
-    candidates, words = choice.tried, has_words(choice.best.name)
-    instead = choice.without_words if words else 0
+    candidates = choice.tried
+    instead = choice.without_words if has_words(choice.best.name) else 0
     models, results = (makers[0].make(), best), (candidates[0].result, choice.best.result)
     ranked = candidates[instead].result if candidates[instead].name.startswith(RANKING) else None
     evidence = weigh(models, results, documents, definitions, seed, ranked)

@@ -245,13 +245,15 @@ def choose_from(
     chosen so is what all answers together would choose. To ask them takes a large model longer than all else here.
     """
     asked, vectors = list(tried), dict[str, EncodedCollection]()
+    by_name = {maker.name: maker for maker in makers}
 
-    def ask(collection: Collection, maker: Maker) -> None:
-        if maker.name in vectors:
+    def ask(collection: Collection, name: str) -> None:
+        if name in vectors:
             return
-        places = [place for place, each in enumerate(asked) if each.name == maker.name]
-        progress = passing(f"texts of general questions, read by {maker.name}", texts_in(collection))
-        vectors[maker.name], found = answers(maker, [asked[place] for place in places], collection, progress)
+        places = [place for place, each in enumerate(asked) if each.name == name]
+        progress = passing(f"texts of general questions, read by {name}", texts_in(collection))
+        rows = [asked[place] for place in places]
+        vectors[name], found = answers(by_name[name], rows, collection, progress)
         base = found[0] if asked[0].general is None else asked[0].general
         for place, each in zip(places, found, strict=True):
             asked[place] = replace(asked[place], general=each, forgets=may_forget(each, base))
@@ -262,8 +264,8 @@ def choose_from(
             unasked = [asked[place].name for place in picked if place and asked[place].forgets is None]
             if general is None or not unasked:
                 return picked.kept
-            ask(general, makers[0])
-            ask(general, next(maker for maker in makers if maker.name == unasked[0]))
+            ask(general, makers[0].name)
+            ask(general, unasked[0])
 
     kept = settled(lambda: choose(asked, words=words, table=table))
     instead = settled(lambda: choose_without_words(asked)) if has_words(asked[kept].name) else 0
