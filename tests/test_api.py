@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 import json
 import pkgutil
 import statistics
@@ -83,6 +84,42 @@ def test_texts_become_rows_and_one_string_is_one_text(model):
     assert (model.encode("test the backup") != vectors[0]).nnz == 0
     with pytest.raises(InputError, match=r"texts:2: need to be strings \(found: int\)"):
         model.encode(["a", 5])
+
+
+def test_queries_and_documents_are_encoded_compared_and_decoded(model):
+    """As sentence-transformers' SparseEncoder names it."""
+    documents = model.encode_document(["test the backup", "who owns zorvex", ""])
+    assert (documents != model.encode(["test the backup", "who owns zorvex", ""])).nnz == 0
+    queries = model.encode_query("backup")
+    assert (queries != model.encode("backup", side="query")).nnz == 0
+    expected = queries.toarray() @ documents.toarray().T
+    np.testing.assert_allclose(model.similarity(queries, documents), expected, rtol=1e-6)
+    dense = model.similarity(queries.toarray(), documents.toarray())
+    np.testing.assert_allclose(dense, expected, rtol=1e-6)
+
+
+def test_a_vector_is_decoded_heaviest_token_first(model):
+    vectors = model.encode(["test the backup", ""])
+    first, empty = model.decode(vectors)
+    assert empty == [] and len(first) == vectors[0].nnz
+    assert [weight for _, weight in first] == sorted(vectors[0].data.tolist(), reverse=True)
+    assert all(vectors[0, model.tokens.index(token)] == np.float32(weight) for token, weight in first)
+    assert model.decode(vectors[0].toarray()[0], top_k=3) == [first[:3]]
+    with pytest.raises(ConfigError, match=r"top_k should be greater than or equal to 1"):
+        model.decode(vectors, 0)
+
+
+def test_vectors_of_another_model_are_refused(model):
+    with pytest.raises(InputError, match="have 200 and 201 columns; encode both with one model"):
+        model.similarity(model.encode("a"), np.zeros((1, 201)))
+    with pytest.raises(InputError, match=r"have 201 columns, and .* 200 tokens; encode them with this model"):
+        model.decode(np.zeros((1, 201)))
+
+
+def test_no_public_method_of_a_model_wants_a_progress():
+    methods = {name: getattr(sa.Model, name) for name in dir(sa.Model) if not name.startswith("_")}
+    asked = {name: inspect.signature(each).parameters for name, each in methods.items() if callable(each)}
+    assert not [name for name, parameters in asked.items() if "advance" in parameters]
 
 
 def test_extending_and_saving_keeps_the_terms(tiny_model, tmp_path):

@@ -97,7 +97,7 @@ def explain_each(
 ) -> "list[QueryReport]":
     """What `explain` says of each of many queries, under its id, with the documents encoded once."""
     from diagnostics.matches import explain as take_apart
-    from sparse_adapt.api.models import load_sparse
+    from sparse_adapt.api.models import encoded_documents, load_sparse
     from sparse_adapt.collection.arguments import Corpus
 
     for query in queries:
@@ -106,7 +106,7 @@ def explain_each(
     documents = list(Corpus.of(corpus).read())
     sparse_model, encoder = load_sparse(model, device, **reading)
     with progress_bars(progress) as bars:
-        vectors = sparse_model.encode_documents(documents, bars.count("documents", len(documents)))
+        vectors = encoded_documents(sparse_model, documents, bars.count("documents", len(documents)))
     reports = (
         take_apart(each.text, encoder, documents, top, expansions, vectors=vectors) for each in queries
     )
@@ -180,7 +180,7 @@ def diagnose_model(
     <Health: 0 new tokens; nothing wrong>
     """
     from diagnostics.health import measure_health
-    from sparse_adapt.api.models import load_sparse
+    from sparse_adapt.api.models import encoded_documents, load_sparse
     from sparse_adapt.collection.arguments import Corpus
     from sparse_adapt.synthetic.background import head_of
 
@@ -188,9 +188,9 @@ def diagnose_model(
     sparse_model, encoder = load_sparse(model, device, **reading)
     before = None if baseline is None else load_sparse(baseline, device, **reading)[0]
     with progress_bars(progress) as bars:
-        vectors = sparse_model.encode_documents(documents, bars.count("documents", len(documents)))
+        vectors = encoded_documents(sparse_model, documents, bars.count("documents", len(documents)))
         advance = bars.count("baseline", len(documents)) if before is not None else None
-        old = None if before is None or advance is None else before.encode_documents(documents, advance)
+        old = None if before is None or advance is None else encoded_documents(before, documents, advance)
     texts = [document.full_text for document in documents]
     return measure_health(encoder, texts, vectors, old, head_of(encoder))
 

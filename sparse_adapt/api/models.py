@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.api.options import READING_OPTIONS, declared
+from sparse_adapt.api.options import READING_OPTIONS, Option, declared
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.files.folders import output_folder
@@ -111,23 +111,76 @@ class Model:
                 return encode(self.encoder, listed, side, progress=advance)
             return self.encoder.encode(listed, progress=advance)
 
-    @property
-    def _reads(self) -> str:
-        """How much of a document is read."""
-        windows = self.encoder.windows if isinstance(self.encoder, SparseEncoder) else None
-        return f"{self.encoder.max_tokens} {windows.name if windows is not None else ''}"
+    @declared
+    def encode_query(
+        self, texts: str | Sequence[str], *, progress: bool | None = None
+    ) -> csr_matrix | NDArray[np.float32]:
+        """Vectors of queries, one row each: `encode` with `side="query"`.
 
-    def encode_documents(self, documents: Sequence[Document], advance: Progress) -> csr_matrix:
-        """Sparse vectors (documents, V); those of the last documents are kept, for the next question about them."""
-        assert isinstance(self.encoder, SparseEncoder), "checked by load_sparse"
-        texts = [document.full_text for document in documents]
-        checksum = checksum_of_texts([self._reads, *texts])
-        if self._encoded is not None and self._encoded[0] == checksum:
-            advance(len(texts))
-            return self._encoded[1]
-        vectors = encode(self.encoder, texts, "document", progress=advance)
-        self._encoded = checksum, vectors
-        return vectors
+        >>> import sparse_adapt as sa
+        >>> model = sa.load("splade-tiny", device="cpu")
+        >>> model.encode_query("which birds sing").shape
+        (1, 30522)
+        """
+        return self.encode(texts, side="query", progress=progress)
+
+    @declared
+    def encode_document(
+        self, texts: str | Sequence[str], *, progress: bool | None = None
+    ) -> csr_matrix | NDArray[np.float32]:
+        """Vectors of documents, one row each: `encode` with `side="document"`. A title stands before its text.
+
+        >>> import sparse_adapt as sa
+        >>> model = sa.load("splade-tiny", device="cpu")
+        >>> model.encode_document(["a bird sings", "a plane lands"]).shape
+        (2, 30522)
+        """
+        return self.encode(texts, side="document", progress=progress)
+
+    def similarity(
+        self, queries: csr_matrix | NDArray[np.float32], documents: csr_matrix | NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """The score of each document for each query: dot products (queries, documents) of encoded rows.
+
+        Raises InputError for rows of different widths, such as those of two models.
+
+        >>> import sparse_adapt as sa
+        >>> model = sa.load("splade-tiny", device="cpu")
+        >>> documents = model.encode_document(["we save money", "a bird sings"])
+        >>> int(model.similarity(model.encode_query("which birds sing"), documents).argmax())
+        1
+        """
+        rows, others = (csr_matrix(each, dtype=np.float32) for each in (queries, documents))
+        if rows.shape[1] != others.shape[1]:
+            widths = f"{rows.shape[1]:,} and {others.shape[1]:,}"
+            raise InputError("vectors", f"have {widths} columns; encode both with one model")
+        scores: NDArray[np.float32] = (rows @ others.T).toarray()
+        return scores
+
+    @declared
+    def decode(
+        self, vectors: csr_matrix | NDArray[np.float32], top_k: Annotated[int | None, Option("", ge=1)] = None
+    ) -> list[list[tuple[str, float]]]:
+        """The tokens of each row with their weights, heaviest first, at most `top_k` of them.
+
+        Raises ModelError for a dense model, whose columns are no tokens, and InputError for rows of another model.
+
+        >>> import sparse_adapt as sa
+        >>> model = sa.load("splade-tiny", device="cpu")
+        >>> [[token for token, _ in row] for row in model.decode(model.encode_query("which birds sing"), top_k=2)]
+        [['birds', 'bird']]
+        """
+        if not self.is_sparse:
+            raise ModelError(f"{self.source}: is a dense model, whose numbers stand for no tokens")
+        rows, tokens = csr_matrix(vectors), self.tokens
+        if rows.shape[1] != len(tokens):
+            counts = f"{rows.shape[1]:,} columns, and {self.source} {len(tokens):,} tokens"
+            raise InputError("vectors", f"have {counts}; encode them with this model")
+        order = [np.argsort(-row.data, kind="stable")[:top_k] for row in rows]
+        return [
+            [(tokens[row.indices[each]], float(row.data[each])) for each in heaviest]
+            for row, heaviest in zip(rows, order, strict=True)
+        ]
 
     # -- what it becomes ----------------------------------------------------------------------
 
@@ -207,6 +260,21 @@ def load(
     if (place / REPORT_FILE).is_file() and not (place / "config.json").is_file():
         source = read_finished(place).model
     return Model(open_encoder(source, Reading(max_tokens, windows, overlap, device)), str(source))
+
+
+def encoded_documents(model: Model, documents: Sequence[Document], advance: Progress) -> csr_matrix:
+    """Sparse vectors (documents, V); those of the last documents are kept, for the next question about them."""
+    encoder = model.encoder
+    assert isinstance(encoder, SparseEncoder), "checked by load_sparse"
+    texts = [document.full_text for document in documents]
+    reads = f"{encoder.max_tokens} {encoder.windows.name if encoder.windows is not None else ''}"
+    checksum = checksum_of_texts([reads, *texts])
+    if model._encoded is not None and model._encoded[0] == checksum:
+        advance(len(texts))
+        return model._encoded[1]
+    vectors = encode(encoder, texts, "document", progress=advance)
+    model._encoded = checksum, vectors
+    return vectors
 
 
 def load_sparse(

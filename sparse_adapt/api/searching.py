@@ -271,7 +271,7 @@ def _ranked(
     reading: "Mapping[str, int | None]",
 ) -> tuple[SearchResults, str]:
     """The documents of each query, and the model's name."""
-    from sparse_adapt.api.models import load_sparse
+    from sparse_adapt.api.models import encoded_documents, load_sparse
     from sparse_adapt.collection.arguments import Corpus
 
     sparse_model, encoder = load_sparse(model, device, **reading)
@@ -283,7 +283,7 @@ def _ranked(
         return _found(queries, _in_index(encoder, query_texts, Path(corpus), top), texts), sparse_model.source
     documents = list(Corpus.of(corpus).read())
     with progress_bars(progress) as bars:
-        encoded = sparse_model.encode_documents(documents, bars.count("documents", len(documents)))
+        encoded = encoded_documents(sparse_model, documents, bars.count("documents", len(documents)))
     block = [each.document_id for each in documents], encoded
     return _found(queries, _exactly(encoder, query_texts, [block], top), documents), sparse_model.source
 
