@@ -285,12 +285,12 @@ def rounded(weights: csr_matrix) -> csr_matrix:
 
 
 def _curl_lines(folder: Path, index: str) -> str:
-    """Shell commands that load an export, part by part."""
+    """Shell commands that load an export, part by part, into an index that is made where it isn't there."""
     return "\n".join(
         [
             "URL=http://localhost:9200",
-            f"curl -fsS -X PUT $URL/{index} -H 'Content-Type: application/json' "
-            f"--data-binary @{shlex.quote(str(folder / INDEX_FILE))}",
+            f"curl -fs -o /dev/null -I $URL/{index} || curl -fsS -X PUT $URL/{index} "
+            f"-H 'Content-Type: application/json' --data-binary @{shlex.quote(str(folder / INDEX_FILE))}",
             f"for part in {shlex.quote(str(folder))}/documents/*.ndjson; do",
             f'  curl -fsS "$URL/{index}/_bulk?filter_path=errors,items.*.error" '
             "-H 'Content-Type: application/x-ndjson' --data-binary @\"$part\"",

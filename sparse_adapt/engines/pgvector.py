@@ -26,6 +26,7 @@ from uuid import uuid4
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from sparse_adapt.collection.lines import read_lines
 from sparse_adapt.collection.readers import Run
 from sparse_adapt.engines.engine import FloatEngine, engine_errors, quiet_logs
 from sparse_adapt.engines.layout import (
@@ -39,6 +40,7 @@ from sparse_adapt.engines.layout import (
 from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, file_there
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import write_text
+from sparse_adapt.report.printable import printable_line
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 if TYPE_CHECKING:  # an export can be written without PostgreSQL's client
@@ -59,6 +61,12 @@ SELECT document_id, -distance AS score
 FROM (SELECT document_id, weights <#> {query} AS distance FROM documents ORDER BY distance LIMIT {k}) AS nearest
 WHERE distance < 0
 ORDER BY distance"""
+REPLACE = (  # documents of the same id
+    "CREATE TEMP TABLE new (LIKE documents)",
+    "COPY new FROM STDIN",
+    "INSERT INTO documents SELECT * FROM new ON CONFLICT (document_id) DO UPDATE SET weights = excluded.weights",
+)
+SAMPLE_TOKENS = 3  # of the search that is printed
 _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
@@ -79,21 +87,37 @@ def layout(source: ExportSource) -> ExportLayout:
 
 
 def how_to_load(export: ExportFolder) -> str:
-    """Shell commands that load an export, and one that searches it."""
+    """Shell commands that load an export into a table, new or there, and one that searches it."""
     folder = shlex.quote(str(export.path))
-    size = export.manifest.model.vocabulary_size
-    return "\n".join(
-        [
-            "URL=postgresql://localhost/postgres",
-            f'psql -qf {folder}/schema.sql "$URL"',
-            f"for part in {folder}/documents/*.copy; do",
-            '  psql -qc \'COPY documents FROM STDIN\' "$URL" < "$part"',
-            "done",
-            f'psql -qf {folder}/index.sql "$URL"',
-            "# a search for the tokens 0 and 9, which are numbers 1 and 10 here",
-            f"psql -v k=10 -v query='{{1:0.5,10:1.5}}/{size}' -f {folder}/search.sql \"$URL\"",
-        ]
+    lines = [
+        "URL=postgresql://localhost/postgres",
+        f'psql -qf {folder}/schema.sql "$URL"',
+        f"for part in {folder}/documents/*.copy; do",
+        f'  psql -q {" ".join(f"-c {shlex.quote(command)}" for command in REPLACE)} "$URL" < "$part"',
+        "done",
+        f'psql -qf {folder}/index.sql "$URL"',
+    ]
+    return "\n".join([*lines, *_sample_lines(export)])
+
+
+def _sample_lines(export: ExportFolder) -> Iterator[str]:
+    """A search for the heaviest tokens of a document; nothing where no document has a weight."""
+    rows = (row for file in export.manifest.document_files for _, row in read_lines(export.path / file.path))
+    sample = next((row for row in rows if not row.split("\t")[1].startswith("{}")), None)
+    if sample is None:
+        return
+    document_id, vector = sample.rstrip("\n").split("\t")
+    cells, _, size = vector.rpartition("/")
+    pairs = [cell.split(":") for cell in cells.strip("{}").split(",")]
+    heaviest = sorted(pairs, key=lambda pair: -float(pair[1]))[:SAMPLE_TOKENS]
+    tokens = ", ".join(
+        f"{number} ({printable_line(export.tokens[int(number) - 1])})" for number, _ in heaviest
     )
+    query = ",".join(
+        f"{number}:{weight}" for number, weight in sorted(heaviest, key=lambda pair: int(pair[0]))
+    )
+    yield f"# a search for the heaviest tokens of the document {json_string(document_id)}, by id + 1: {tokens}"
+    yield f"psql -v k=10 -v query='{{{query}}}/{size}' -f {shlex.quote(str(export.path))}/search.sql \"$URL\""
 
 
 def _write_documents(
