@@ -2,7 +2,7 @@
 
     python -m benchmarks.fusion --data DIR
 
-An index holds what `export opensearch --text` stores: title and text, cut into words by Lucene's standard analyzer as
+An index holds what `export opensearch --texts` stores: title and text, cut into words by Lucene's standard analyzer as
 in the export's mapping, and weights as feature fields. BM25 of title and text are added, as `multi_match` does with
 `most_fields`. Its boost makes the mean best score of both sides equal over the queries of a collection; no judgement is
 read for it. The English analyzer, which has stems and stop words, is measured beside the standard one.

@@ -31,6 +31,20 @@ def test_vectors_are_exported_and_checked(sparse_adapt, vectors, tiny_model, zor
     assert "rankings are those of exact search, but for ties and rounding" in ran.messages[-1]
 
 
+def test_documents_beside_the_queries_are_those_of_an_export(
+    sparse_adapt, vectors, tiny_model, zorvex_collection, tmp_path
+):
+    """As the pages print the command."""
+    sparse_adapt("export", "ciff", "--vectors", vectors, "-o", tmp_path / "out")
+    for queries in (zorvex_collection, zorvex_collection / "queries.jsonl"):
+        ran = sparse_adapt("check-export", tmp_path / "out", "--model", tiny_model, "--queries", queries)
+        assert ran.status == 0, ran.err
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "who owns zorvex"}\n')
+    alone = ("--model", tiny_model, "--queries", tmp_path / "queries.jsonl")
+    ran = sparse_adapt("check-export", tmp_path / "out", *alone)
+    assert (ran.status, "name the documents once: with --corpus CORPUS" in ran.messages[-1]) == (2, True)
+
+
 @pytest.mark.parametrize("format", ["opensearch", "opensearch-seismic", "elasticsearch", "vespa"])
 def test_a_server_that_is_not_there_is_one_line(
     format, sparse_adapt, vectors, tiny_model, zorvex_collection, tmp_path, monkeypatch
@@ -47,17 +61,17 @@ def test_a_server_that_is_not_there_is_one_line(
 
 
 def test_an_export_carries_title_and_text(sparse_adapt, vectors, tiny_model, zorvex_collection, tmp_path):
-    given = ("export", "opensearch", "--text", "--corpus", zorvex_collection)
+    given = ("export", "opensearch", "--texts", "--corpus", zorvex_collection)
     ran = sparse_adapt(*given, "--vectors", vectors, "-o", tmp_path / "read")
     assert (ran.status, sum("_search" in line for line in ran.messages)) == (0, 1)
     assert sparse_adapt(*given, "--model", tiny_model, "-o", tmp_path / "encoded").status == 0
     parts = [tmp_path / name / "documents/part-00000.ndjson" for name in ("read", "encoded")]
     assert parts[0].read_bytes() == parts[1].read_bytes()
     assert json.loads(parts[0].read_text().split("\n")[1])["title"] == "Login"
-    ran = sparse_adapt("export", "opensearch", "--text", "--vectors", vectors, "-o", tmp_path / "no")
+    ran = sparse_adapt("export", "opensearch", "--texts", "--vectors", vectors, "-o", tmp_path / "no")
     assert (ran.status, ran.messages) == (
         2,
-        ["error: --text: name the corpus that holds the texts with --corpus"],
+        ["error: --texts: name the corpus that holds the texts with --corpus"],
     )
 
 

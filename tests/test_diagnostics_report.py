@@ -6,6 +6,7 @@ import shlex
 import pytest
 from rich.console import Console
 
+import sparse_adapt as sa
 from diagnostics.advice import Places
 from diagnostics.matches import Contribution, Match, QueryReport, QueryToken, explain
 from diagnostics.token import diagnose
@@ -102,7 +103,7 @@ def test_a_query_without_a_match_says_so():
 
 def rendered_line(line: str) -> str:
     console = Console(file=io.StringIO(), width=80)
-    console.print(rendered(untitled(CommandText(line))))
+    console.print(rendered(untitled(CommandText(line))), crop=False)
     return console.file.getvalue()
 
 
@@ -113,6 +114,14 @@ def test_a_long_command_goes_on_after_a_backslash():
     assert len(text.splitlines()) > 1
     assert shlex.split(text.replace("\\\n", " ")) == words
     assert rendered_line("sparse-adapt demo") == "  sparse-adapt demo\n"
+
+
+def test_a_printed_result_breaks_no_word_of_a_command(tiny_model, tmp_path):
+    folder = tmp_path / f"a folder {'x' * 100}"
+    made = sa.export("opensearch", tiny_model, ["a bird sings"], folder, device="cpu")
+    for line in made.loading.split("\n"):
+        assert f"  {line}".rstrip() in str(made).split("\n")
+    assert "y" * 150 in rendered_line(f"sparse-adapt explain {'y' * 150}"), "of a word wider than the screen"
 
 
 def test_places_reach_the_commands(tiny_model, twelve_documents):

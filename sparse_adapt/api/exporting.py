@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from sparse_adapt.api.checks import a_corpus_or_vectors, a_file_or_folder, a_folder, check_output
-from sparse_adapt.api.indexing import is_vectors, vectors_at
+from sparse_adapt.api.indexing import MANIFEST, is_vectors, vectors_at
 from sparse_adapt.api.options import (
     CORPUS_HELP,
     MODEL_HELP,
@@ -19,10 +19,10 @@ from sparse_adapt.api.options import (
     Reads,
     Resume,
     Scale,
-    SomeCorpus,
     SomeQueries,
     Split,
     Vectors,
+    corpus_option,
     declared,
     model_option,
 )
@@ -31,12 +31,12 @@ from sparse_adapt.engines.formats import ENGINES, check_takes, find_engine, modu
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.report.progress import progress_bars
-from sparse_adapt.report.sections import Section, untitled
+from sparse_adapt.report.sections import CommandText, Section, untitled
 from sparse_adapt.report.tables import Row
 
 if TYPE_CHECKING:
     from sparse_adapt.api.models import ModelLike
-    from sparse_adapt.collection.arguments import DocumentsLike, JudgementsLike
+    from sparse_adapt.collection.arguments import DocumentsLike, JudgementsLike, QueriesLike
     from sparse_adapt.engines.formats import EngineRow
     from sparse_adapt.engines.manifest import ExportManifest
     from sparse_adapt.engines.parity import Parity
@@ -92,7 +92,7 @@ class Export(CommandResult):
 
     def sections(self) -> Sequence[Section]:
         """What was written, what it cost, and how it is loaded."""
-        return untitled(self.headline, *self.remarks, "", self.loading)
+        return untitled(self.headline, *self.remarks, "", CommandText(self.loading))
 
     def after(self) -> After:
         """How weights are stored, the folder, and how it is loaded."""
@@ -121,7 +121,7 @@ def export(
     ] = None,
     texts: Annotated[
         "bool | DocumentsLike",
-        Option("Write titles and texts too (OpenSearch, Elasticsearch).", "--text"),
+        Option("Write titles and texts too (OpenSearch, Elasticsearch)."),
     ] = False,
     device: Device = "auto",
     overwrite: Overwrite = False,
@@ -211,7 +211,7 @@ def _documents(
             raise ConfigError(f"{row.name} holds documents: {ONE_SOURCE}")
         return corpus, texts
     if corpus is None and texts is True:
-        raise ConfigError("--text: name the corpus that holds the texts with --corpus")
+        raise ConfigError("--texts: name the corpus that holds the texts with --corpus")
     if corpus is None:
         return vectors, texts
     if texts is not True:
@@ -304,7 +304,10 @@ def check_export(
     model: Model,
     queries: Queries,
     *,
-    corpus: SomeCorpus = None,
+    corpus: Annotated[
+        "DocumentsLike | None",
+        corpus_option(f"The documents of the export; by default those beside the queries. {CORPUS_HELP}"),
+    ] = None,
     vectors: Vectors = None,
     qrels: Annotated[
         "JudgementsLike | None",
@@ -320,7 +323,18 @@ def check_export(
     """Load an export into its engine and compare the rankings.
 
     Every ranking is compared with exact search. Exit status 1 if a difference is neither a tie nor due to rounding.
+
+    >>> import tempfile, sparse_adapt as sa
+    >>> folder, birds = tempfile.mkdtemp() + "/export", ["a bird sings", "we save money"]
+    >>> _ = sa.export("parquet", "splade-tiny", birds, folder, device="cpu")
+    >>> len(sa.check_export(folder, "splade-tiny", ["which birds sing"], corpus=birds, device="cpu").parity.faults)
+    0
     """
+    place = Path(folder)
+    if not (place / MANIFEST).is_file():
+        raise InputError(folder, f"holds no export: no {MANIFEST} here; make one with: sparse-adapt export")
+    if corpus is None and vectors is None:
+        corpus = _beside(queries)
     if (corpus is None) == (vectors is None):
         raise ConfigError(ONE_SOURCE)
     from sparse_adapt.api.models import load_sparse
@@ -331,7 +345,6 @@ def check_export(
     from sparse_adapt.retrieve.vectors.manifest import stamp_of_model
     from sparse_adapt.retrieve.vectors.shards import encode_queries
 
-    place = Path(folder)
     manifest, test_queries = read_export_manifest(place), queries_of(queries)
     judged = None if qrels is None else judgements_of(qrels, split)
     sparse_model, encoder = load_sparse(model, device, **reading)
@@ -358,6 +371,18 @@ def check_export(
             texts=[query.text for query in test_queries],
         )
     return CheckedExport(str(folder), manifest.format, parity)
+
+
+def _beside(queries: "QueriesLike") -> str | None:
+    """The collection that a place of queries is, or lies in, where that has documents."""
+    from sparse_adapt.collection.readers import DOCUMENT_FILES
+    from sparse_adapt.collection.sources import bundled, file_beside
+
+    if not isinstance(queries, str | Path):
+        return None
+    there = any(file_beside(queries, name) for name in DOCUMENT_FILES)
+    folder = bundled(queries) if bundled(queries).is_dir() else Path(queries).parent
+    return str(folder) if there else None
 
 
 def _encoded(

@@ -32,7 +32,7 @@ def show(renderable: RenderableType) -> None:
     if isinstance(renderable, str):
         console.print(Text(printable(renderable)), soft_wrap=True)
     else:
-        console.print(renderable)
+        console.print(renderable, crop=False)
 
 
 def show_json(content: object) -> None:

@@ -177,7 +177,7 @@ def check_takes(row: EngineRow, *, queries: bool, texts: bool, scaled: bool) -> 
         raise ConfigError(f"{row.name} holds an encoder and no vectors; leave out --queries")
     if texts and not row.keeps_texts:
         keeping = ", ".join(each.name for each in ENGINES if each.keeps_texts)
-        raise ConfigError(f"{row.name} stores no texts, as {keeping} do; leave out --text")
+        raise ConfigError(f"{row.name} stores no texts, as {keeping} do; leave out --texts")
 
 
 def require(needs: Needs) -> None:

@@ -77,7 +77,7 @@ class Result(ABC):
             emoji=False,
         )
         with console.capture() as captured:
-            console.print(self.renderable())
+            console.print(self.renderable(), crop=False)
         return "\n".join(line.rstrip() for line in captured.get().rstrip().split("\n"))
 
     def _repr_html_(self) -> str:

@@ -196,7 +196,7 @@ class Rankings:
 
 @dataclass(frozen=True, slots=True)
 class CommandText:
-    """A command line or a file, to be copied."""
+    """A command line, or the lines of a file or of several commands, to be copied."""
 
     kind: ClassVar[str] = "command"
     text: str

@@ -177,21 +177,30 @@ def _sum(bars: Sequence[Bar], total: str) -> "Grid":
 
 
 class CommandLine:
-    """A command line that can be copied whole: one too long for the terminal goes on after a backslash."""
+    """A command line that can be copied whole: one too long for the terminal goes on after a backslash.
 
-    def __init__(self, line: str) -> None:
-        self.line = line
+    Several lines, such as those of a file, stay as they are.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Lines broken between the shell's words only, never inside a quoted path."""
+        """Lines broken between the shell's words only, never inside a quoted path or any other word."""
+        several = self.text.split("\n")
+        lines = several if several[1:] else self._broken(options.max_width)
+        for line in lines:
+            yield Text(f"  {line}", style=GOOD, no_wrap=True, overflow="ignore")
+
+    def _broken(self, width: int) -> list[str]:
+        """The line in parts, of which all but the last end in a backslash and all but the first are set in."""
         lines = [""]
-        for word in SHELL_WORD.findall(self.line):
-            if lines[-1] and len(lines[-1]) + len(word) > options.max_width - 7:
+        for word in SHELL_WORD.findall(self.text):
+            if lines[-1] and len(lines[-1]) + len(word) > width - 7:
                 lines.append("")
             lines[-1] += f" {word}" if lines[-1] else word
-        for number, line in enumerate(lines, start=1):
-            indent, end = "  " if number == 1 else "    ", " \\" if number < len(lines) else ""
-            yield Text(f"{indent}{line}{end}", style=GOOD, overflow="fold")
+        first, *others = [f"{line} \\" for line in lines[:-1]] + lines[-1:]
+        return [first, *(f"  {line}" for line in others)]
 
 
 @dataclass(frozen=True)
