@@ -139,10 +139,19 @@ def test_the_command_writes_a_model_and_its_figures(sparse_adapt, tmp_path, tiny
     assert sparse_adapt("calibrate", *words, "--target-activations", "10%", "--overwrite").status == 0
 
 
-def test_without_a_corpus_strays_are_measured(tmp_path, tiny_run):
+def test_costs_are_measured_on_what_the_model_was_made_for(tmp_path, tiny_run):
     found = calibrate(tiny_run, tmp_path / "calm", target_activations=0.0, progress=False)
-    assert found.before_after[0].name == "background queries that activate a term"
-    assert "terms moved" in found.headline
+    names = [each.name for each in found.before_after]
+    assert names[0] == "background queries that activate a term"
+    assert "documents that say a term and activate it" in names and "judged queries, nDCG@10" in names
+    assert "terms moved" in found.headline and "no corpus is known" not in str(found)
+
+
+def test_where_no_corpus_is_known_the_result_says_that_costs_are_not_measured(tmp_path, model):
+    model.save(tmp_path / "alone")
+    found = calibrate(tmp_path / "alone", tmp_path / "calm", lower_bias={"zorvex": 0.5}, progress=False)
+    assert [each.name for each in found.before_after] == ["background queries that activate a term"]
+    assert "no corpus is known; name one: --corpus CORPUS" in " ".join(str(found).split())
 
 
 def test_mistakes(model, tiny_model, tmp_path, tiny_run):

@@ -56,6 +56,11 @@ def test_what_is_as_it_was_written_is_counted(results, name, kinds):
     assert found == Verified(str(results / name), len(own), *kinds)
 
 
+def test_the_command_says_once_what_is_as_it_was(results, sparse_adapt):
+    ran = sparse_adapt("verify", results / "vectors")
+    assert (ran.status, ran.out.count("as they were written"), ran.err) == (0, 1, "")
+
+
 @pytest.mark.parametrize("name", ["run", "vectors", "export"])
 def test_a_flipped_bit_in_any_file_is_named(copy, name):
     for path in sorted(path for path in (copy / name).rglob("*") if path.is_file()):
@@ -86,7 +91,7 @@ def test_sums_alone_do_not_make_a_result_sound(copy):
 
 def test_the_command_says_it_in_one_line(sparse_adapt, copy, tiny_model):
     ran = sparse_adapt("verify", copy / "run", "--json")
-    assert ran.status == 0 and "files are as they were written (2 models)" in ran.err
+    assert (ran.status, json.loads(ran.out)["models"], ran.err) == (0, 2, "")
     assert json.loads(ran.out)["models"] == 2
     (copy / "run" / "report.json").write_text("{}")
     assert "report.json: isn't what was written" in refused(sparse_adapt("verify", copy / "run"))

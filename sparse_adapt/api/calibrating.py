@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from sparse_adapt.pipeline.before_after import BeforeAfter
     from sparse_adapt.retrieve.evaluate import Collection
 
+NO_COSTS = (
+    "what it costs shows on documents that say the terms, and no corpus is known; name one: --corpus CORPUS"
+)
+
 
 @dataclass(frozen=True, repr=False)
 class Calibration(CommandResult):
@@ -33,6 +37,7 @@ class Calibration(CommandResult):
     terms: Table
     before_after: tuple["BeforeAfter", ...]
     corpus: str = ""
+    measured: bool = True  # on documents, which show what it costs
 
     @property
     def headline(self) -> str:
@@ -55,7 +60,9 @@ class Calibration(CommandResult):
         """Both tables."""
         from sparse_adapt.pipeline.calibrate import tabulate_before_after
 
-        return untitled(self.terms, tabulate_before_after(self.before_after))
+        return untitled(
+            self.terms, tabulate_before_after(self.before_after), *(() if self.measured else (NO_COSTS,))
+        )
 
     def after(self) -> After:
         """The model, and how its vectors are written."""
@@ -101,13 +108,21 @@ def calibrate(
 
     Only the biases of new tokens change, so every other weight stays as it was.
 
-    model: by default that of the latest run, which brings its corpus as well. lower_bias: by how much each named term's
-    logit is lowered; a negative amount raises it. target_activations: instead, the share of background queries that
-    may activate a term, from 0 to 1 or such as "5%". corpus: what the change is measured on, with its judgements
-    where it has some. queries: of your users, which of them activate a term before and after.
+    model: by default that of the latest run. lower_bias: by how much each named term's logit is lowered; a negative
+    amount raises it. target_activations: instead, the share of background queries that may activate a term, from 0 to 1
+    or such as "5%". corpus: what the change is measured on, with its judgements where it has some; by default what the
+    model was made for. queries: of your users, which of them activate a term before and after.
 
     Raises ConfigError where neither or both are given and for a term that the model wasn't given, ModelError for a
     model that a bias doesn't reach.
+
+    >>> import tempfile, sparse_adapt as sa
+    >>> place = tempfile.mkdtemp()
+    >>> model = sa.load("splade-tiny", device="cpu")
+    >>> _ = model.extend(["gatrocraptic"])
+    >>> _ = model.save(place + "/extended")
+    >>> sa.calibrate(place + "/extended", place + "/lowered", lower_bias={"gatrocraptic": 1.5}).terms.rows[0]["amount"]
+    1.5
     """
     if out is None:
         raise ConfigError("calibrate needs -o DIR, the folder to write the model in")
@@ -132,9 +147,11 @@ def calibrate(
         save_calibrated,
         tabulate_amounts,
     )
+    from sparse_adapt.stages.record import read_before
 
     sparse_model, encoder = load_sparse(model, "cpu")
     check_calibrates(encoder, sparse_model.source)
+    corpus = corpus if corpus is not None else read_before(sparse_model.source).get("corpus")
     amounts = amounts_for(encoder, target or 0.0) if named is None else amounts_of(encoder, named)
     source = None if corpus is None else Corpus.of(corpus)
     documents = [] if source is None else list(source.read())
@@ -151,6 +168,7 @@ def calibrate(
         tabulate_amounts(encoder, amounts),
         tuple(before_after),
         (source.place if source else None) or "",
+        bool(documents),
     )
 
 

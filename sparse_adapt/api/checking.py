@@ -58,6 +58,10 @@ def check(corpus: CorpusNamed, *, columns: Columns = ()) -> Checked:
 
     Every file of a known name in the corpus's folder or beside its file is read, judgements of every split too. Raises
     InputError for the first line that is wrong.
+
+    >>> import sparse_adapt as sa
+    >>> sa.check("gatrocraptic").counts["queries"]
+    60
     """
     from sparse_adapt.collection.arguments import Corpus
     from sparse_adapt.collection.examples import (
@@ -159,10 +163,6 @@ class Verified(CommandResult):
         """The folder, and what it holds."""
         return untitled(self.headline)
 
-    def after(self) -> After:
-        """The folder, and what it holds."""
-        return After(notes=[self.headline])
-
 
 @declared
 def verify(
@@ -182,6 +182,11 @@ def verify(
 
     Results within it are looked at as well. Raises InputError or ModelError for the first fault, and for a folder that
     vouches for nothing.
+
+    >>> import tempfile, sparse_adapt as sa
+    >>> folder = sa.load("splade-tiny", device="cpu").save(tempfile.mkdtemp() + "/model")
+    >>> sa.verify(folder).models
+    1
     """
     from sparse_adapt.files.marker import MARKER_FILE, faults, marker_of
 
