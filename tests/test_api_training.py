@@ -107,7 +107,7 @@ def test_definitions_and_dictionaries_of_candidates_are_taken(extended, twelve_d
             {"candidates": [5]},
             "candidates:1: needs dictionaries with the keys of candidates.jsonl",
         ),
-        ("distill", {"candidates": [{"query": "x"}]}, "candidates.jsonl:1: needs a string"),
+        ("distill", {"candidates": [{"query": "x"}]}, "candidates:1: needs a string"),
     ],
 )
 def test_what_a_stage_cannot_take_is_an_error_of_ours(tiny_model, twelve_documents, stage, given, said):
@@ -199,6 +199,30 @@ def test_an_adaptation_refuses_settings_that_there_are_not(tiny_model, documents
             sa.adapt(documents, tmp_path / "adapted", model=tiny_model, **given)
         assert said in str(raised.value)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("given", [{}, {"glossary": {"zorvex": ""}}, {"queries": [""]}, {"stps": 3}])
+def test_a_refused_adaptation_leaves_nothing_and_names_what_was_given(tiny_model, tmp_path, given):
+    with pytest.raises(sa.SparseAdaptError) as raised:
+        sa.adapt(["a team decides", "a bird sings"], tmp_path / "adapted", model=tiny_model, **given)
+    assert str(tmp_path) not in str(raised.value)
+    if not given:
+        assert str(raised.value).startswith("documents: holds 2 different documents of 2; at least 8")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_refused_stage_leaves_nothing(tiny_model, tmp_path):
+    with pytest.raises(sa.SparseAdaptError, match="has no new tokens to train"):
+        sa.train("warmup", tiny_model, ["a team decides"], out=tmp_path / "warm", steps=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_there_stays_where_a_call_is_refused(tiny_model, tmp_path):
+    (tmp_path / "adapted-inputs").mkdir()
+    (tmp_path / "adapted-inputs" / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match="at least 8"):
+        sa.adapt(["a team decides", "a bird sings"], tmp_path / "adapted", model=tiny_model)
+    assert (tmp_path / "adapted-inputs" / "notes.txt").read_text() == "mine"
 
 
 def test_records_of_ours_are_written_as_they_are(tmp_path, documents):

@@ -244,33 +244,34 @@ def adapt(
 
     place = Place(folder, overwrite, resume)
     inputs = InputFolder(place)
-    if glossary is not None and chooses_definitions(columns):
-        glossary = definitions_of(glossary, columns)
-    files = {
-        "corpus": Corpus.of(corpus, columns),
-        "glossary": glossary,
-        "queries": queries,
-        "candidates": candidates,
-    }
-    named = {
-        name: inputs.place(KEYS.get(name, name), source)
-        for name, source in files.items()
-        if source is not None
-    }
-    names = {
-        "model": None if model is None else inputs.model(model),
-        "teacher": teacher,
-        "llm": llm,
-    }
-    named |= {name: value for name, value in names.items() if value is not None}
-    base = before or Request(corpus=named["corpus"], model=BASE_MODEL)
-    request = replace(base, **{**named, **chosen})
-    bars = AdaptBars(shown=is_interactive() if progress is None else progress)
-    with cluster_of(engine, workers) as cluster, read_by(cluster), bars:
-        try:
-            done = carry_out(request, place, bars, until)
-        except Stopped as stopped:
-            return Adaptation(stopped.folder, {}, stopped.step, request.corpus, folder)
+    with inputs.unless_refused():
+        if glossary is not None and chooses_definitions(columns):
+            glossary = definitions_of(glossary, columns)
+        files = {
+            "corpus": Corpus.of(corpus, columns),
+            "glossary": glossary,
+            "queries": queries,
+            "candidates": candidates,
+        }
+        named = {
+            name: inputs.place(KEYS.get(name, name), source)
+            for name, source in files.items()
+            if source is not None
+        }
+        names = {
+            "model": None if model is None else inputs.model(model),
+            "teacher": teacher,
+            "llm": llm,
+        }
+        named |= {name: value for name, value in names.items() if value is not None}
+        base = before or Request(corpus=named["corpus"], model=BASE_MODEL)
+        request = replace(base, **{**named, **chosen})
+        bars = AdaptBars(shown=is_interactive() if progress is None else progress)
+        with cluster_of(engine, workers) as cluster, read_by(cluster), bars:
+            try:
+                done = carry_out(request, place, bars, until)
+            except Stopped as stopped:
+                return Adaptation(stopped.folder, {}, stopped.step, request.corpus, folder)
     return Adaptation(folder, done.report, corpus=request.corpus)
 
 

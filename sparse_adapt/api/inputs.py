@@ -4,7 +4,9 @@ For a result in `adapted` they lie in `adapted-inputs`, under the names that the
 and kept with it. What is given as a path stays where it is.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,8 +25,9 @@ from sparse_adapt.collection.glossary import write_dictionary
 from sparse_adapt.collection.lines import write_objects
 from sparse_adapt.collection.readers import write_documents, write_queries
 from sparse_adapt.collection.streams import at_least_one
-from sparse_adapt.errors import InputError
+from sparse_adapt.errors import InputError, SparseAdaptError
 from sparse_adapt.files.folders import check_free
+from sparse_adapt.files.marker import MARKER_FILE
 from sparse_adapt.files.place import Place
 from sparse_adapt.files.steps import made_from_same, of_path, stamp
 from sparse_adapt.terms.mining import terms_of, write_terms
@@ -44,6 +47,11 @@ FILES = {
     "queries": "queries.jsonl",
     **{key: f"{key}.jsonl" for key in RECORDS},
 }
+CALLED = {
+    "corpus": "documents",
+    "dictionary": "glossary",
+}  # what a message calls things in memory, if not by their key
+BEGINS = {MARKER_FILE, "request.json"}  # of an unfinished result that nothing was made for yet
 
 
 class InputFolder:
@@ -54,6 +62,22 @@ class InputFolder:
         if not result.resume:
             check_free(replace(result, resumable=False))
         self.folder, self.resume = result.folder.with_name(f"{result.folder.name}-inputs"), result.resume
+        self.partial = result.partial
+
+    @contextmanager
+    def unless_refused(self) -> Iterator[None]:
+        """Leave nothing of a call that is refused before anything was made; name what was given, not its file here."""
+        new = [each for each in (self.folder, self.partial) if not each.exists()]
+        try:
+            yield
+        except SparseAdaptError as error:
+            if all(path.name in BEGINS for path in self.partial.rglob("*")):
+                for folder in new:
+                    shutil.rmtree(folder, ignore_errors=True)
+            keys = {str(self.folder / file): key for key, file in FILES.items()}
+            if isinstance(error, InputError) and (key := keys.get(error.path)) is not None:
+                raise InputError(CALLED.get(key, key), error.problem, line=error.line) from error
+            raise
 
     def place(self, key: str, source: InputLike | Corpus) -> str:
         """Where something given can be read: its own path, or a file written here.

@@ -58,15 +58,18 @@ def train(
     folder = Path(out) if out is not None else Path(scratch.name if scratch else "") / stage
     place = Place(folder, overwrite, resume)
     inputs = InputFolder(place)
-    named = {"corpus": inputs.place("corpus", Corpus.of(corpus))} if corpus is not None else {}
-    named |= {
-        key: inputs.place(key, given[key]) for key in keys if given.get(key) is not None and key != "before"
-    }
-    if given.get("before") is not None:
-        named["before"] = load(given["before"]).source
-    with progress_bars(progress) as bars:
-        outcome = carry_out_stage(stage, inputs.model(model), named, place, chosen, bars.begin(stage))
-        bars.end(stage, outcome)
+    with inputs.unless_refused():
+        named = {"corpus": inputs.place("corpus", Corpus.of(corpus))} if corpus is not None else {}
+        named |= {
+            key: inputs.place(key, given[key])
+            for key in keys
+            if given.get(key) is not None and key != "before"
+        }
+        if given.get("before") is not None:
+            named["before"] = load(given["before"]).source
+        with progress_bars(progress) as bars:
+            outcome = carry_out_stage(stage, inputs.model(model), named, place, chosen, bars.begin(stage))
+            bars.end(stage, outcome)
     was = model if isinstance(model, Model) else None
     device = "auto" if was is None else str(was.encoder.device)
     trained = load(folder, device)
