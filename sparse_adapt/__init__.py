@@ -1,5 +1,18 @@
 """Teach a SPLADE model the words of a domain, see term by term that it learnt them, and index the result.
 
+    import sparse_adapt as sa
+
+    adapted = sa.adapt("my-corpus", "adapted", glossary="glossary.csv")
+    print(adapted)
+    model = sa.load("adapted/model")
+    print(model.decode(model.encode_query("my question"), top_k=5))
+    print(sa.search(model, "my-corpus", "my question"))
+    sa.export("opensearch", model, "my-corpus", "for-opensearch")
+
+Each command of the command line is a function of the same name: `sparse-adapt export opensearch` is `sa.export`. Four
+are called otherwise: `terms` is `sa.mine_terms`, `report` is `sa.write_report`, a stage such as `warmup` is
+`sa.train("warmup", ...)`, and `diagnose` without a term is `sa.diagnose_model`.
+
 `collection` reads a corpus, and `terms` finds the words in it that deserve a token of their own. `model` gives each
 word a token, with an input row and an output row. `stages` teach the model, one after the other, by the one loop in
 `training` and the loss terms of `objectives`: `preserve` learns to do what the model did before, `warmup` learns from
@@ -16,8 +29,8 @@ model at any point. `research` lies beside the main path: nothing imports it but
 
 `READING_ORDER` lists the folders in the order in which to read them: a folder imports only from folders before it.
 
-In Python, `import sparse_adapt as sa` gives the names in `__all__` (`api` holds them). Nothing heavy is loaded before
-the first of them is used.
+`import sparse_adapt` gives the names in `__all__` (`api` holds them). Nothing heavy is loaded before the first of them
+is used.
 """
 
 __version__ = "0.1.0"
@@ -27,32 +40,50 @@ __all__ = [
     "Model",
     "SparseAdaptError",
     "adapt",
+    "calibrate",
+    "candidates",
+    "check",
+    "check_export",
+    "demo",
     "diagnose",
     "diagnose_model",
+    "encode",
     "evaluate",
     "explain",
+    "explore",
     "export",
     "graft",
+    "index",
     "load",
     "mine_terms",
     "pack",
     "packs",
+    "pairs",
     "push",
+    "queries",
+    "run",
     "search",
     "train",
     "unpack",
+    "verify",
+    "write_report",
 ]
 
 TYPE_CHECKING = False  # as typing has it, which takes a while to load
 if TYPE_CHECKING:
     from sparse_adapt.api.adapting import adapt
-    from sparse_adapt.api.exporting import export
+    from sparse_adapt.api.calibrating import calibrate
+    from sparse_adapt.api.checking import check, verify
+    from sparse_adapt.api.exporting import check_export, export
     from sparse_adapt.api.grafting import graft
+    from sparse_adapt.api.indexing import encode, index
     from sparse_adapt.api.insight import diagnose, diagnose_model, explain
     from sparse_adapt.api.measuring import evaluate
     from sparse_adapt.api.models import Model, load
     from sparse_adapt.api.packing import pack, packs, unpack
+    from sparse_adapt.api.preparing import candidates, pairs, queries
     from sparse_adapt.api.pushing import push
+    from sparse_adapt.api.running import demo, explore, run, write_report
     from sparse_adapt.api.searching import search
     from sparse_adapt.api.terms import mine_terms
     from sparse_adapt.api.training import train
@@ -64,20 +95,33 @@ _PLACES = {
     "Model": "api.models",
     "SparseAdaptError": "errors",
     "adapt": "api.adapting",
+    "calibrate": "api.calibrating",
+    "candidates": "api.preparing",
+    "check": "api.checking",
+    "check_export": "api.exporting",
+    "demo": "api.running",
     "diagnose": "api.insight",
     "diagnose_model": "api.insight",
+    "encode": "api.indexing",
     "evaluate": "api.measuring",
     "explain": "api.insight",
+    "explore": "api.running",
     "export": "api.exporting",
     "graft": "api.grafting",
+    "index": "api.indexing",
     "load": "api.models",
     "mine_terms": "api.terms",
     "pack": "api.packing",
     "packs": "api.packing",
+    "pairs": "api.preparing",
     "push": "api.pushing",
+    "queries": "api.preparing",
+    "run": "api.running",
     "search": "api.searching",
     "train": "api.training",
     "unpack": "api.packing",
+    "verify": "api.checking",
+    "write_report": "api.running",
 }
 
 READING_ORDER = (

@@ -63,6 +63,24 @@ def test_every_public_function_has_a_docstring_with_an_example():
             ), name
 
 
+def test_every_command_is_a_function_of_the_same_name():
+    """But for stages, which `train` carries out, research, and two whose names are folders of the package."""
+    from sparse_adapt.cli.app import PANELS
+
+    otherwise = {"terms": "mine_terms", "report": "write_report"}
+    rows = [each for panel, each in PANELS.items() if panel != "Research"]
+    names = [row.name.replace("-", "_") for panel in rows for row in panel if not isinstance(row, str)]
+    assert {otherwise.get(name, name) for name in names} <= set(sa.__all__)
+
+
+def test_help_of_a_function_reads_like_documentation():
+    for name in sa.__all__:
+        if name.islower():
+            shown = str(inspect.signature(getattr(sa, name)))
+            assert "Annotated" not in shown and "ForwardRef" not in shown and len(shown) < 1_000, name
+    assert "    adapted = sa.adapt(" in sa.__doc__.split("\n\n")[2]
+
+
 def test_types_are_marked_as_such():
     for package in ("sparse_adapt", "diagnostics", "corpora"):
         assert (Path(sa.__file__).parents[1] / package / "py.typed").is_file()

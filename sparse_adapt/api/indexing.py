@@ -58,6 +58,10 @@ def encode(
     """Turn a corpus into sparse vectors.
 
     They are written in shards, so that a stopped run can go on.
+
+    >>> import tempfile, sparse_adapt as sa
+    >>> sa.encode("splade-tiny", ["a bird sings"], tempfile.mkdtemp() + "/vectors", device="cpu").figures["rows"]
+    1
     """
     place = Place(Path(out), overwrite, resume)
     check_output(place)
@@ -108,6 +112,10 @@ def index(
     """Build a Lucene index from sparse vectors.
 
     Anserini builds it; weights become whole numbers.
+
+    >>> import sparse_adapt as sa
+    >>> sa.index("vectors", "my-index")  # doctest: +SKIP
+    <Written: my-index: 5,183 documents, anserini-1.7.1>
     """
     from sparse_adapt.engines.lucene import build_index
     from sparse_adapt.engines.manifest import read_export_manifest

@@ -15,7 +15,7 @@ import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import Parameter, Signature, signature, unwrap
 from numbers import Integral, Real
 from pathlib import Path
 from pkgutil import resolve_name
@@ -193,10 +193,28 @@ def _extras(annotation: object) -> tuple[object, ...]:
     return getattr(annotation, "__metadata__", ())
 
 
+def signature_of(function: Callable[..., object]) -> Signature:
+    """The signature as it is written, with all that is known of each parameter."""
+    return signature(unwrap(function))
+
+
+def readable(written: Signature) -> Signature:
+    """The signature as a person reads it: names, types and defaults."""
+    return written.replace(
+        parameters=[each.replace(annotation=_plain(each.annotation)) for each in written.parameters.values()]
+    )
+
+
+def _plain(annotation: Any) -> Any:  # noqa: ANN401 - a type
+    """A type without what is known of it beside; one in quotes as it is written."""
+    kind = annotation.__origin__ if _extras(annotation) else annotation
+    return kind.__forward_arg__ if isinstance(kind, ForwardRef) else kind
+
+
 def options_of(function: Callable[..., object]) -> dict[str, Declared]:
     """The options that a function declares, by its parameters, those of `**reading` and the like among them."""
     options: dict[str, Declared] = {}
-    for each in signature(function).parameters.values():
+    for each in signature_of(function).parameters.values():
         for extra in _extras(each.annotation):
             if isinstance(extra, Option):
                 options[each.name] = _declared(each.name, each.annotation.__origin__, extra, each.default)
@@ -208,7 +226,7 @@ def options_of(function: Callable[..., object]) -> dict[str, Declared]:
 
 def settings_of(function: Callable[..., object]) -> list[SettingsOf]:
     """The tables of settings whose keys a function takes."""
-    annotations = [each.annotation for each in signature(function).parameters.values()]
+    annotations = [each.annotation for each in signature_of(function).parameters.values()]
     options = [each for kind in annotations for each in _extras(kind)]
     return [each for each in options if isinstance(each, SettingsOf)]
 
@@ -217,7 +235,7 @@ def fixed_of(function: Callable[..., object]) -> dict[str, object]:
     """What a command passes for parameters of which it has no option."""
     return {
         each.name: extra.value
-        for each in signature(function).parameters.values()
+        for each in signature_of(function).parameters.values()
         for extra in _extras(each.annotation)
         if isinstance(extra, Fixed)
     }
@@ -243,6 +261,7 @@ def declared(function: Callable[P, T]) -> Callable[P, T]:
         except OSError as error:
             raise OutputError(f"{reason_of(error)}; see to the disk and run it again") from error
 
+    checked.__signature__ = readable(own)  # type: ignore[attr-defined]
     return checked
 
 

@@ -63,6 +63,10 @@ def queries(
 
     Titles, telling sentences and key phrases become queries. Some are set aside to measure with. With --llm a model
     writes further ones: for each document one that says a term of it, and one that means it without saying it.
+
+    >>> import tempfile, sparse_adapt as sa
+    >>> sa.queries("gatrocraptic", tempfile.mkdtemp() + "/collection", count=8, held=2).path.name
+    'collection'
     """
     from sparse_adapt.collection.readers import documents_at, read_documents
     from sparse_adapt.files.folders import check_free, output_folder
@@ -108,6 +112,12 @@ def candidates(
     """Find documents for each query and have a teacher score them.
 
     Some documents are easy to tell from the right one, some hard.
+
+    >>> import tempfile, sparse_adapt as sa
+    >>> place = tempfile.mkdtemp()
+    >>> made = sa.queries("gatrocraptic", place + "/collection", count=8, held=2)
+    >>> sa.candidates(made.path, place + "/candidates.jsonl", teacher="bm25").path.name
+    'candidates.jsonl'
     """
     place, source = Path(out), str(collection)
     check_free_file(Place(place, overwrite, reads=[teacher]), "candidates")
@@ -153,6 +163,12 @@ def pairs(
     """Keep the queries whose document a reference model finds.
 
     Each becomes a pair of a query and its document.
+
+    >>> import tempfile, sparse_adapt as sa
+    >>> place = tempfile.mkdtemp()
+    >>> made = sa.queries("gatrocraptic", place + "/collection", count=8, held=2)
+    >>> sa.pairs(made.path, place + "/pairs.jsonl", reference="splade-tiny", device="cpu").path.name
+    'pairs.jsonl'
     """
     place, source = Path(out), Path(collection)
     check_free_file(Place(place, overwrite), "pairs")

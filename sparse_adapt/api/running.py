@@ -118,6 +118,10 @@ def demo(
     """Adapt a model to a bundled corpus; show what each stage gains.
 
     The table at the end compares the base model and the model after each stage.
+
+    >>> import sparse_adapt as sa
+    >>> sa.demo(out="my-demo").model  # doctest: +SKIP
+    PosixPath('my-demo/4-rank')
     """
     from sparse_adapt.pipeline.demo_report import first_look
     from sparse_adapt.pipeline.plan import make_plan
@@ -175,6 +179,11 @@ def run(
     """Carry out the stages that a file (run.toml) names.
 
     Options given here replace what the file says.
+
+    >>> import sparse_adapt as sa
+    >>> "stages" in sa.run(template=True).to_dict()
+    True
+    >>> sa.run("run.toml", "my-run", steps=100)  # doctest: +SKIP
     """
     if html is not None and vary is None:
         raise ConfigError("--html is for --vary; a run has a page of its own, report.html")
@@ -290,11 +299,14 @@ class Sensitivity(CommandResult):
 
 
 @declared
-def report(
+def write_report(
     run: Annotated[
         str | Path | None,
         Option(
-            "The folder of a finished run; by default the latest.", metavar="RUN", place=True, check=a_folder
+            "The folder of a finished run; by default the latest. Also as --run.",
+            metavar="RUN",
+            place=True,
+            check=a_folder,
         ),
     ] = None,
     out: Annotated[str | Path | None, out_option("The page to write; by default RUN/report.html.")] = None,
@@ -311,6 +323,10 @@ def report(
     """Write the page of a run: what was gained and lost, and why.
 
     One HTML file that needs no network and no script. demo, adapt and run write it at their end.
+
+    >>> import sparse_adapt as sa
+    >>> sa.write_report("runs/gatrocraptic", "page.html").path  # doctest: +SKIP
+    PosixPath('page.html')
     """
     folder = latest_folder() if run is None else Path(run)
     target = None if out is None else Path(out)
@@ -325,10 +341,11 @@ def report(
 
 @declared
 def explore(
-    source: Annotated[
+    run: Annotated[
         str | None,
         Option(
-            "A finished run, whose base model stands beside the final one, or a model; by default the latest run.",
+            "A finished run, whose base model stands beside the final one, or a model; by default the latest run. "
+            "Also as --run.",
             metavar="RUN_OR_MODEL",
             place=True,
         ),
@@ -343,8 +360,11 @@ def explore(
     """Open a local web page on which you ask a model why.
 
     Queries, terms, documents, and a slider for each term. It answers this machine alone, until Ctrl-C ends it.
+
+    >>> import sparse_adapt as sa
+    >>> sa.explore("adapted")  # doctest: +SKIP
     """
-    place = str(latest_folder()) if source is None else source
+    place = str(latest_folder()) if run is None else run
     from sparse_adapt.pages.explorer.server import listen, serve
     from sparse_adapt.pages.explorer.subject import explored, find_places
 

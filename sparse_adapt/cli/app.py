@@ -52,7 +52,8 @@ PANELS: dict[str, tuple[CommandRow | str, ...]] = {  # a stage stands by its nam
         CommandRow("explain", f"{API}.insight:look_for"),
         CommandRow("evaluate", "sparse_adapt.cli.measuring:evaluate_or_save"),
         CommandRow("verify", f"{API}.checking:verify"),
-        *(CommandRow(name, f"{API}.running:{name}") for name in ("report", "explore")),
+        CommandRow("report", f"{API}.running:write_report"),
+        CommandRow("explore", f"{API}.running:explore"),
         CommandRow("calibrate", f"{API}.calibrating:calibrate"),
     ),
     "Search": (

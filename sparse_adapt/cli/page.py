@@ -18,6 +18,7 @@ SHOWN_BY_INSTALLING = "--show-completion"  # left out: no line of 80 columns has
 PLACED = (
     ("--corpus", "--collection"),
     ("--model",),
+    ("--run",),
 )  # options whose value a command may take by its place instead
 WIDTH = 80  # of the page, in columns
 MARGIN = 2  # spaces before a command's name, and after the longest
@@ -82,7 +83,7 @@ class Page(TyperGroup):
 
 
 class Command(TyperCommand):
-    """A command that takes a corpus by its place or as `--corpus`, and so a model."""
+    """A command that takes a corpus by its place or as `--corpus`, and so a model and a run."""
 
     def get_params(self, ctx: "Context") -> "list[Parameter]":
         """Its options, of which those that are only there or not say no type."""
@@ -97,7 +98,7 @@ class Command(TyperCommand):
         return super().parse_args(ctx, self._placed(args))
 
     def _placed(self, words: Sequence[str]) -> list[str]:
-        """The words with the value of `--corpus`, `--collection` or `--model` at its place, where a command has one."""
+        """The words with the value of an option of PLACED at its place, where a command has one."""
         places = {f"--{each.name}" for each in self.params if each.param_type_name == "argument"}
         named = next((flags for flags in PLACED if not places.isdisjoint(flags)), ())
         first: list[str] = []
