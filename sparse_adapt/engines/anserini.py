@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from sparse_adapt.engines.java import OLDEST_JAVA, missing_for_pyserini
 from sparse_adapt.engines.layout import (
     ExportLayout,
     ExportSource,
@@ -30,6 +31,11 @@ from sparse_adapt.engines.manifest import ExportFolder
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.place import Place, free
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
+
+PYSERINI_INDEX = (
+    *("python", "-m", "pyserini.index.lucene", "--collection", "JsonVectorCollection"),
+    *("--generator", "DefaultLuceneDocumentGenerator", "--impact", "--pretokenized"),
+)
 
 
 def layout(source: ExportSource) -> ExportLayout:
@@ -51,10 +57,17 @@ def layout(source: ExportSource) -> ExportLayout:
 
 
 def how_to_load(export: ExportFolder) -> str:
-    """The command that indexes an export; it says how the index is searched."""
-    return shlex.join(
-        ["sparse-adapt", "index", "--vectors", str(export.path), "-o", free(f"{export.path}-index")]
+    """The command that indexes an export, and Pyserini's own, or what they miss in the Java of this machine."""
+    index = free(f"{export.path}-index")
+    ours = ["sparse-adapt", "index", "--vectors", str(export.path), "-o", index]
+    theirs = [*PYSERINI_INDEX, "--input", f"{export.path}/documents", "--index", index]
+    missing = missing_for_pyserini()
+    by_pyserini = (
+        f"# Pyserini's own commands need a JDK of {OLDEST_JAVA} or newer in JAVA_HOME: {missing}"
+        if missing
+        else f"# or by Pyserini itself\n{shlex.join(theirs)}"
     )
+    return f"{shlex.join(ours)}\n{by_pyserini}"
 
 
 @contextmanager

