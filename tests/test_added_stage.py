@@ -56,7 +56,8 @@ def test_it_runs_from_a_run_file_with_its_own_settings(tmp_path, tiny_model, zor
 def test_its_presets_are_among_the_others():
     assert "hasty" in presets()
     assert settings_for("shorten", "hasty").steps == 2
-    assert settings_for("warmup", "hasty") == settings_for("warmup")
+    with pytest.raises(ConfigError, match="warmup: has no preset 'hasty'"):
+        settings_for("warmup", "hasty")
 
 
 def test_it_is_a_command(tmp_path, tiny_model, zorvex_collection):

@@ -75,6 +75,7 @@ def test_a_row_says_default_unit_bounds_and_source():
 
 def test_a_preset_is_told_key_by_key():
     told = pages._preset("published", {"steps": 200, "kd": "mse", "weights": {"kd": 1.0, "rank": 0.0}})
+    assert pages._preset("published", {}) == "The preset `published` has these defaults.\n"
     assert told.startswith('The preset `published` sets `steps = 200`, `kd = "mse"`, `weights.kd = 1.0`, ')
 
 

@@ -74,7 +74,7 @@ def test_one_loss_weight_leaves_the_others(run_file):
     "text",
     [
         'corpus = "gatrocraptic"\n',
-        'corpus = "coined"\nstages = ["warmup", "distill", "distill"]\nseed = 5\npreset = "published"\n',
+        'corpus = "coined"\nstages = ["warmup", "published", "published"]\nseed = 5\npreset = "published"\n',
         'stages = ["extend"]\nmodel = "a/b"\n[extend]\nterms = "tërms \\"1\\".json"\n',
         'corpus = "gatrocraptic"\n[warmup]\nepochs = 2.5\ntensorboard = true\nweights = { mlm = 0.5 }\n',
     ],
@@ -136,6 +136,10 @@ def test_a_written_plan_holds_every_setting(run_file):
         (
             'preset = "publishd"\ncorpus = "gatrocraptic"\n',
             ":1: unknown preset 'publishd'; did you mean 'published'?",
+        ),
+        (
+            'corpus = "gatrocraptic"\nstages = ["extend", "distill"]\npreset = "published"\n',
+            ":3: the stage distill has no preset 'published'; it would take its defaults",
         ),
         ('seed = -1\ncorpus = "gatrocraptic"\n', ":1: seed should be greater than or equal to 0"),
         ('stages = ["distill"]\n', ": the stage distill needs candidates, and no corpus is named"),

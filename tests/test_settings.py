@@ -57,10 +57,15 @@ def test_bounds_are_kept():
 
 
 @pytest.mark.parametrize("name", presets())
-def test_a_preset_holds_settings_of_every_stage(name):
+def test_a_preset_holds_settings_of_the_stages_that_have_it_and_no_other_takes_it(name):
     for stage in trained():
-        assert isinstance(settings_for(stage, name), find_stage(stage).settings)
-    assert (settings_for("warmup", name) == settings_for("warmup")) == (name == "default")
+        if name in ("default", *find_stage(stage).presets):
+            assert isinstance(settings_for(stage, name), find_stage(stage).settings)
+            differs = bool(find_stage(stage).presets.get(name))
+            assert (settings_for(stage, name) != settings_for(stage)) == differs
+        else:
+            with pytest.raises(ConfigError, match=f"{stage}: has no preset '{name}'"):
+                settings_for(stage, name)
 
 
 def test_what_is_settled_later_is_called_auto_and_kept_as_none():

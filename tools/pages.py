@@ -145,6 +145,8 @@ def _section(title: str, kind: type[BaseModel]) -> str:
 def _preset(name: str, keys: Mapping[str, Any]) -> str:
     """What a preset sets, in a sentence."""
     flat = dict(_flat(keys))
+    if not flat:
+        return f"The preset `{name}` has these defaults.\n"
     return f"The preset `{name}` sets {', '.join(f'`{key} = {json.dumps(each)}`' for key, each in flat.items())}.\n"
 
 

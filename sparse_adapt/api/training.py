@@ -34,7 +34,7 @@ def train(
     stage: its name, such as warmup, dictionary or distill.
     corpus: a place, or documents in memory.
     out: the folder of the model that it leaves; by default a temporary one that lasts as long as the `Model`.
-    preset: default, or plain: what was published, where the stage has it.
+    preset: default, or another name that the stage has, such as published.
     resume: whether a stage that was stopped goes on in `out`.
     given: the stage's other inputs (terms, dictionary, candidates, pairs, triplets, labelled, before), each a path or
     records in memory, and its settings (`steps=200`, `weights={"mlm": 0.2}`), which go before the preset's.

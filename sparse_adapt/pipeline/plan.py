@@ -69,18 +69,30 @@ def settings_for(
 
 
 def presets() -> tuple[str, ...]:
-    """The names of all presets. A stage without settings under a name takes its defaults."""
+    """The names of the presets of all stages."""
     named = [name for stage in map(find_stage, stage_names()) for name in stage.presets]
     return ("default", *dict.fromkeys(named))
 
 
 def preset_of(stage: str, preset: str) -> dict[str, object]:
-    """What a preset holds for one stage, as keys and values."""
+    """What a preset holds for one stage, as keys and values.
+
+    Raises ConfigError for a preset that no stage has, or that this one lacks.
+    """
     if preset not in presets():
         raise ConfigError(unknown("preset", preset, presets()))
-    stage_row = find_stage(stage)
-    settings: Settings = stage_row.settings.model_validate(stage_row.presets.get(preset, {}))
+    wanted = find_stage(stage)
+    if not has_preset(stage, preset):
+        there = ", ".join(("default", *wanted.presets))
+        raise ConfigError(f"{stage}: has no preset {preset!r}, so that its defaults would be taken ({there})")
+    settings: Settings = wanted.settings.model_validate(wanted.presets.get(preset, {}))
     return settings.model_dump()
+
+
+def has_preset(stage: str, preset: str) -> bool:
+    """Whether a stage has settings under a name; a stage that trains nothing has no settings to differ."""
+    wanted = find_stage(stage)
+    return preset == "default" or preset in wanted.presets or not wanted.trains
 
 
 def files_for(

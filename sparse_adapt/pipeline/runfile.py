@@ -55,6 +55,7 @@ from sparse_adapt.pipeline.plan import (
     Plan,
     files_for,
     first_error,
+    has_preset,
     laid_over,
     merged,
     preset_of,
@@ -86,8 +87,8 @@ class Top(Settings):
     )
     preset: str = setting(
         "default",
-        "Settings of every stage under one name: default, or published for the published recipe. A stage that has none "
-        "under the name takes its defaults.",
+        "Settings of every stage under one name: default, or the name of a published recipe. A stage of the run that "
+        "has none under the name is refused.",
     )
 
 
@@ -106,6 +107,11 @@ def read_plan(path: str | Path, overrides: Mapping[str, object] | None = None) -
     for name in stages:
         file.check_known("stage", name, known, "stages")
     file.check_known("preset", top.preset, presets(), "preset")
+    for name in stages:
+        if not has_preset(name, top.preset):
+            file.fail(
+                f"the stage {name} has no preset {top.preset!r}; it would take its defaults", (), "preset"
+            )
     named = _named_files(file, tables)
     settings = _settings(file, tables, top, overrides or {})
     corpus = None if top.corpus is None else file.beside(top.corpus)
@@ -128,10 +134,13 @@ def _settings(
     settings: dict[str, Training] = {}
     for name, table in tables.items():
         stage = find_stage(name)
-        whole = laid_over(merged(preset_of(name, top.preset), seed if stage.trains else {}), table)
+        preset = (
+            top.preset if has_preset(name, top.preset) else "default"
+        )  # of a stage that isn't carried out
+        whole = laid_over(merged(preset_of(name, preset), seed if stage.trains else {}), table)
         checked = file.validate(stage.settings, whole, (name,), also=[each.key for each in stage.named])
         if stage.trains:
-            settings[name] = settings_for(name, top.preset, laid_over(checked.model_dump(), overrides))
+            settings[name] = settings_for(name, preset, laid_over(checked.model_dump(), overrides))
     return settings
 
 

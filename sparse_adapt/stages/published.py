@@ -238,5 +238,6 @@ PUBLISHED = Stage(
     build,
     dense=False,
     refuses=("sum", "table", "prompts"),
+    presets={"published": {}},  # its defaults are the source's
     texts=8.0,
 )
