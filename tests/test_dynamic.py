@@ -345,7 +345,7 @@ def test_the_sum_is_the_mean_times_the_masked_pieces(encoder):
 
 
 def test_the_published_recipe_weighs_whole_texts_anew_for_each_batch(encoder):
-    asked = settings_for("dynamic", "published", {"batch_size": 2})
+    asked = settings_for("dynamic", "zhang", {"batch_size": 2})
     assert asked.context >= asked.longest
     task = HardestWords(encoder, TEXTS, asked)
     assert task.vocabulary == list(range(encoder.vocabulary_size))
@@ -357,11 +357,41 @@ def test_the_published_recipe_weighs_whole_texts_anew_for_each_batch(encoder):
     assert told == [2, 2, 2]
 
 
+def test_as_published_candidates_are_drawn_anew_from_all_words(encoder):
+    published = settings_for("dynamic", "zhang", {"batch_size": 5})
+    assert (published.among, published.candidates, published.easing) == ("all", 5, False)
+    task = HardestWords(encoder, TEXTS, published)
+    whole = Sentences(encoder, TEXTS, longest=128, candidates=0, together=2, every_word=True).usable
+    assert [sentence.words for sentence in task.sentences.usable] == [sentence.words for sentence in whole]
+    seen = set()
+    for time in range(30):
+        task.pool.rows.copy_(torch.arange(len(whole))[: len(task.pool.rows)])
+        for row, sentence in enumerate(task._considered(time)):
+            assert set(sentence.words) <= set(whole[row].words)
+            assert list(sentence.words) == sorted(sentence.words)
+            assert sentence.sizes == tuple(min(5, size) for size in whole[row].sizes)
+            seen |= {(row, word) for word in sentence.words}
+    rows = range(len(task.pool.rows))
+    assert seen == {(row, word) for row in rows for word in whole[row].words}  # common words and signs too
+    assert task._considered(3) == task._considered(3)
+
+
+def test_importances_are_those_of_the_words_that_were_drawn(encoder):
+    """A batch masks candidates that were weighed, though another part of the stage draws them again."""
+    task = HardestWords(
+        encoder, TEXTS, settings_for("dynamic", "zhang", {"batch_size": 2, "refresh": 2, "candidates": 2})
+    )
+    random, weighed = np.random.default_rng(0), []
+    measured = task.importances
+    task.importances = lambda sentences: weighed.append(list(sentences)) or measured(sentences)
+    for number in range(4):
+        task.batch(random)
+        assert task._considered(number // 2) == weighed[-1]
+    assert len(weighed) == 2
+
+
 @pytest.mark.parametrize("base", ["sparse"], indirect=True)
-def test_as_published_a_word_of_one_sentence_comes_before_more_common_ones(encoder):
-    published = settings_for("dynamic", "published")
-    assert not published.easing  # which its source leaves to later work
-    assert (published.candidates, published.hardest, published.together) == (5, 3, 2)
+def test_a_word_of_one_sentence_may_come_before_more_common_ones(encoder):
     texts = ["The agent saw a quibble of zorvex.", "An agent of the client."]
     orders = {}
     for single_last in (False, True):

@@ -143,16 +143,17 @@ def _teach_both(options: Mapping[str, Any], arguments: Mapping[str, object]) -> 
     from sparse_adapt.pipeline.run import run
 
     known = find_stage("contrast").settings.model_fields
+    preset = options["preset"]
     of_both = {key: value for key, value in arguments.items() if key in known and key != "weights"}
     plan = Plan(
         model=options["model"],
         corpus=options["corpus"],
         stages=("dynamic", "contrast"),
-        preset="default",
+        preset=preset,
         files={"pairs": options["pairs"]},
         settings={
-            "dynamic": settings_for("dynamic", "default", arguments),
-            "contrast": settings_for("contrast", "default", {**of_both, "form": "nt-xent"}),
+            "dynamic": settings_for("dynamic", preset, arguments),
+            "contrast": settings_for("contrast", preset, {**of_both, "form": "nt-xent"}),
         },
     )
     with Bars() as bars:

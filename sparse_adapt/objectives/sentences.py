@@ -1,10 +1,11 @@
-"""The sentences of a corpus, and the words of each that may be masked: the domain's first.
+"""The sentences of a corpus, and the words of each that may be masked: the domain's first, or any.
 
 A word is what the tokenizer takes for one before it makes pieces of it; all of its pieces are masked together.
 New tokens come first, then rare words, those said least often before the others; what occurs in one sentence alone
 may come last, for nothing repeats what it teaches. Words that many sentences say, and what holds no letter, are left
 out. A word that a sentence says twice is masked where it stands first. A long sentence goes in parts.
-Neighbouring sentences may be read as one text, each with words of its own.
+Neighbouring sentences may be read as one text, each with words of its own. Where any word may be masked, candidates are
+drawn from all of a sentence, later and time and again.
 """
 
 from bisect import bisect
@@ -15,6 +16,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 import torch
+from numpy.random import Generator
 from torch import Tensor, nn
 
 from sparse_adapt.collection.sentences import sentences
@@ -46,6 +48,15 @@ class Sentence(NamedTuple):
             yield range(start, start + size), most
             start += size
 
+    def drawn(self, most: int, random: Generator) -> "Sentence":
+        """The same text with at most so many words of each sentence, drawn at random, in their order."""
+        parts = [
+            [self.words[place] for place in sorted(random.choice(part, min(most, len(part)), replace=False))]
+            for part, _ in self.by_sentence()
+        ]
+        words = [word for part in parts for word in part]
+        return self._replace(words=words, sizes=tuple(map(len, parts)))
+
 
 class SentenceWord(NamedTuple):
     """A word: its token ids, where they stand, whether it holds a letter, and which sentence of the text says it."""
@@ -68,10 +79,12 @@ class Sentences:
         candidates: int,
         together: int = 1,
         single_last: bool = True,
+        every_word: bool = False,
     ) -> None:
         """At most `candidates` words a sentence, and `longest` tokens of a text.
 
-        `together`: sentences that are read as one text; `single_last`: whether words of one text alone come last.
+        `together`: sentences that are read as one text; `single_last`: whether words of one text alone come last;
+        `every_word`: whether all words of a sentence may be masked, of which `Sentence.drawn` draws the candidates.
         """
         longest = min(longest, encoder.max_tokens)
         between = f" {encoder.tokenizer.sep_token or ''} "
@@ -93,7 +106,7 @@ class Sentences:
         for ids, own_words in _read(encoder, distinct, longest, together):
             self.tokens.update(ids)
             parts = [list(part) for _, part in groupby(own_words, attrgetter("sentence"))]
-            chosen = [self._candidates(part)[:candidates] for part in parts]
+            chosen = [part if every_word else self._candidates(part)[:candidates] for part in parts]
             words = [word.places for part in chosen for word in part]
             if words:
                 most = tuple(max(1, len(part) // 2) for part in parts)  # or nothing is left to tell them by

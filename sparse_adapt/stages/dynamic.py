@@ -2,9 +2,10 @@
 
 K candidates of each sentence are masked one at a time, and the model's own loss on each, summed over its pieces, is
 the word's importance; the N hardest are then masked together, and learnt. After Zhang et al. 2025, Electronics 14,
-4882. Importances hold for some batches, which draw their sentences from those that have one: with the default
-settings each is learnt from four times for once that its words are weighed, whatever the size of the corpus. Words
-are weighed without gradients, from the tokens around them.
+4882, who draw candidates from all words of a sentence: those of the domain are ours. Importances hold for some
+batches, which draw their sentences from those that have one: with the default settings each is learnt from four times
+for once that its words are weighed, whatever the size of the corpus. Words are weighed without gradients, from the
+tokens around them.
 
 Terms: `mlm`, the masked words; `sparsity` (sparse encoders only), the expected scoring work of the sentences.
 Dimensions: S sentences of the corpus, P of them in the pool, K candidates.
@@ -64,9 +65,15 @@ class Dynamic(Training):
     hardest: int = setting(
         3, "Words of a sentence that are masked together, N in the paper.", unit="words", source=ZHANG, ge=1
     )
+    among: Literal["domain", "all"] = setting(
+        "domain",
+        "What the candidates are: new words, then rare ones and never common ones, which is ours, or words drawn "
+        "from all of the sentence, as published.",
+    )
     single_last: bool = setting(
         True,
-        "Whether words that one text alone says may be masked only where there are too few others.",
+        "Whether words that one text alone says may be masked only where there are too few others. For candidates "
+        "of the domain.",
     )
     easing: bool = setting(
         False,
@@ -127,6 +134,7 @@ class HardestWords:
             candidates=settings.candidates,
             together=settings.together,
             single_last=settings.single_last,
+            every_word=settings.among == "all",
         )
         self._refuse_nothing_to_learn()
         self.steps = settings.steps_for(len(self.sentences.usable))
@@ -180,11 +188,12 @@ class HardestWords:
             self._fill(random)
         self.pool.left -= 1
         self.pool.drawn += 1
-        rows, importances = self.pool.rows.tolist(), self.pool.importances.cpu().numpy()
-        count = min(self.settings.batch_size, len(rows))
+        importances = self.pool.importances.cpu().numpy()
+        sentences = self._considered((int(self.pool.drawn) - 1) // self.settings.refresh)
+        count = min(self.settings.batch_size, len(sentences))
         ids, labels = [], []
-        for place in sorted(random.choice(len(rows), count, replace=False).tolist()):
-            sentence = self.sentences.usable[rows[place]]
+        for place in sorted(random.choice(len(sentences), count, replace=False).tolist()):
+            sentence = sentences[place]
             words = self._chosen(sentence, importances[place], random)
             masked, hidden = self._mask(sentence.token_ids, [sentence.words[word] for word in words])
             ids.append(masked)
@@ -245,10 +254,22 @@ class HardestWords:
         self.pool.left.fill_(self.settings.refresh)
         if self.settings.masking == "dynamic":
             started = time.monotonic()
-            sentences = [self.sentences.usable[row] for row in self.pool.rows.tolist()]
+            sentences = self._considered(int(self.pool.drawn) // self.settings.refresh)
             with torch.no_grad():
                 self.pool.importances.copy_(self.importances(sentences))
             self.choosing_seconds += time.monotonic() - started
+
+    def _considered(self, time: int) -> "list[Sentence]":
+        """The sentences of the pool with K candidates each, where all words may be: others each time it is filled."""
+        import numpy as np
+
+        rows = self.pool.rows.tolist()
+        sentences = [self.sentences.usable[row] for row in rows]
+        if self.settings.among == "domain":
+            return sentences
+        draws = (np.random.default_rng((self.settings.seed, time, row)) for row in rows)
+        most = self.settings.candidates
+        return [sentence.drawn(most, draw) for sentence, draw in zip(sentences, draws, strict=True)]
 
     def importances(self, sentences: "Sequence[Sentence]") -> "Tensor":
         """The loss on each candidate masked alone, summed over its pieces: (sentences, K), 0 where there is none."""
@@ -302,18 +323,25 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Dynamic) -> "Task[
     return HardestWords(encoder, [document.full_text for document in inputs[CORPUS]], settings)
 
 
-# As published: the loss is a sum, the rarest words come first, and sentences are read in pairs. By our reading, words
-# are guessed among the whole vocabulary, from the whole text, and weighed anew for each batch. Other numbers are ours.
-PUBLISHED = {
+# As Zhang et al. have it: candidates are drawn from all words, and the loss is a sum over sentences that are read in
+# pairs. By our reading, words are guessed among the whole vocabulary, from the whole text, and weighed anew for each
+# batch, and K of the words are drawn at random. The 256 texts of a step are read in eight parts.
+OF_ZHANG = {
+    "among": "all",
     "summed": True,
-    "single_last": False,
     "together": 2,
     "softmax": "full",
-    "context": 64,
+    "context": 128,
     "refresh": 1,
     "visits": 1,
+    "batch_size": 32,
+    "gradient_accumulation": 8,
+    "learning_rate": 2e-5,
+    "new_learning_rate": 2e-5,
+    "longest": 128,
+    "epochs": 10,
 }
 
 DYNAMIC = Stage(
-    "dynamic", Dynamic, (CORPUS,), build, refuses=("prompts",), presets={"published": PUBLISHED}, texts=0.3
+    "dynamic", Dynamic, (CORPUS,), build, refuses=("prompts",), presets={"zhang": OF_ZHANG}, texts=0.3
 )

@@ -17,7 +17,7 @@ from sparse_adapt.errors import ConfigError
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import CORPUS, PAIRS, Inputs
 from sparse_adapt.stages.record import before_extension
-from sparse_adapt.stages.stage import Stage
+from sparse_adapt.stages.stage import Preset, Stage
 from sparse_adapt.training.settings import Trained, Training
 
 if TYPE_CHECKING:
@@ -358,13 +358,30 @@ def build(name: str, encoder: "EitherEncoder", inputs: Inputs, settings: Contras
     return Pairing(name, encoder, inputs[PAIRS], documents, settings, before)
 
 
-PUBLISHED = {
+# MOSAIC has one rate for all weights, 1 to 5 epochs, and texts of 64 to 256 tokens: the upper ends here.
+OF_MOSAIC = {
     "batch_size": 128,
     "learning_rate": 5e-4,
+    "new_learning_rate": 5e-4,
     "weight_decay": 0.01,
     "ramp": 0.06,
     "longest": 256,
-}  # of MOSAIC, whose texts are cut at 64 to 256 tokens
+    "epochs": 5,
+}
+# After dynamic masking: a batch isn't gathered of smaller ones, for its texts are each other's negatives.
+OF_ZHANG = {
+    "form": "nt-xent",
+    "batch_size": 256,
+    "learning_rate": 2e-5,
+    "new_learning_rate": 2e-5,
+    "ramp": 0.1,
+    "longest": 128,
+    "epochs": 10,
+}
+PRESETS: Mapping[str, Mapping[str, Preset]] = {
+    "joint": {"mosaic": OF_MOSAIC},
+    "contrast": {"mosaic": OF_MOSAIC, "zhang": OF_ZHANG},
+}
 JOINT, CONTRAST = (
     Stage(
         name,
@@ -372,7 +389,7 @@ JOINT, CONTRAST = (
         (PAIRS, CORPUS),
         partial(build, name),
         refuses=("table",),
-        presets={"published": PUBLISHED},
+        presets=PRESETS[name],
         texts=1.1,
     )
     for name, kind in (("joint", Joint), ("contrast", Contrast))

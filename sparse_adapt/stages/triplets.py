@@ -69,9 +69,9 @@ class Triplets(Training):
     own: float = setting(1.0, "What a text's own contradiction counts beside those of the other texts.", ge=0)
 
 
-# As published a text's own contradiction has no weight in the first stage, and the whole of it in the second.
-OF_BOTH = {"batch_size": 512, "learning_rate": 5e-5}
-PUBLISHED = {"triplets": {"own": 0.0, **OF_BOTH}, "labelled": {"own": 1.0, **OF_BOTH}}
+# JCSE: a text's own contradiction has no weight in the first stage, and the whole of it in the second.
+RATES = {"jcse": 5e-5, "jcse-large": 1e-5}  # of a base model, and of a large one
+OWN = {"triplets": 0.0, "labelled": 1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,11 @@ def learning_from(name: str, read: "Input[list[Triplet]]") -> Stage[Triplets]:
 
         return Contradictions(name, encoder, inputs[read], settings)
 
-    return Stage(name, Triplets, (read,), build, refuses=("table",), presets={"published": PUBLISHED[name]})
+    presets = {
+        preset: {"own": OWN[name], "batch_size": 512, "learning_rate": rate, "new_learning_rate": rate}
+        for preset, rate in RATES.items()
+    }
+    return Stage(name, Triplets, (read,), build, refuses=("table",), presets=presets)
 
 
 TRIPLETS = learning_from("triplets", GENERATED)
