@@ -65,10 +65,62 @@ def test_accuracies_by_hand():
     # 0 deg: 10 b, 14 c, 25 a: third; 10: 14 c, 0 a, 25 a, 90 b: fourth; 25: 14 c, 10 b, 0 a: third
     # 90: 25 a, 14 c, 10 b: third; c alone isn't asked for
     assert found["all"].queries == 4
-    assert found["all"].accuracy == {1: 0.0, 3: 0.75, 5: 1.0}
+    assert found["all"].found == {1: 0.0, 3: 0.75, 5: 1.0}
     assert (found["seen"].queries, found["unseen"].queries) == (2, 2)
-    assert found["seen"].accuracy == {1: 0.0, 3: 1.0, 5: 1.0}
-    assert found["unseen"].accuracy == {1: 0.0, 3: 0.5, 5: 1.0}
+    assert found["seen"].found == {1: 0.0, 3: 1.0, 5: 1.0}
+    assert found["unseen"].found == {1: 0.0, 3: 0.5, 5: 1.0}
+    # which share of them: one of three for three of the four queries, one of the four others there are for all
+    assert found["all"].accuracy == pytest.approx({1: 0.0, 3: 0.25, 5: 0.25})
+    assert found["unseen"].accuracy == pytest.approx({1: 0.0, 3: 1 / 6, 5: 0.25})
+
+
+def test_a_share_may_fall_where_one_of_them_is_found_more_often():
+    angles = np.radians([0, 1, 50, 51, 2])
+    vectors = csr_matrix(np.stack([np.cos(angles), np.sin(angles)], axis=1))
+    found = compare_groups(vectors, members("aabba")).found["all"]
+    # each of the three a finds both others first; each b the other b, then a, a, a
+    assert found.accuracy == pytest.approx(
+        {1: 1.0, 3: (3 * 2 / 3 + 2 * 1 / 3) / 5, 5: (3 * 0.5 + 2 * 0.25) / 5}
+    )
+    assert found.found == {1: 1.0, 3: 1.0, 5: 1.0}
+
+
+def test_texts_of_the_same_entity_are_not_what_is_found():
+    angles = np.radians([0, 1, 20, 5])
+    vectors = csr_matrix(np.stack([np.cos(angles), np.sin(angles)], axis=1))
+    texts = [
+        GroupedText("a", "x", entity="e"),
+        GroupedText("a", "y", entity="e"),
+        GroupedText("a", "z"),
+        *members("b"),
+    ]
+    found = compare_groups(vectors, texts)
+    # x and y are of one entity: nearest of what is left is b, then z; z finds b, then y
+    assert found.found["all"].queries == 3
+    assert found.found["all"].accuracy == pytest.approx(
+        {1: 0.0, 3: (0.5 + 0.5 + 2 / 3) / 3, 5: (0.5 + 0.5 + 2 / 3) / 3}
+    )
+    assert [each.candidate for each in found.nearest] == ["text 0", "text 0", "text 0", "y"]
+    alone = compare_groups(
+        vectors[:2], [GroupedText("a", "x", entity="e"), GroupedText("a", "y", entity="e")]
+    )
+    assert (alone.found["all"].queries, alone.nearest) == (0, ())
+
+
+def test_one_text_may_be_of_two_groups(tmp_path):
+    lines = [{"group": "a", "text": "Falcon", "entity": "f"}, {"group": "b", "text": "Falcon"}, *LINES[:2]]
+    found = read_members(write(tmp_path / "groups.jsonl", lines))
+    assert [(each.group, each.text, each.entity) for each in found[:2]] == [
+        ("a", "Falcon", "f"),
+        ("b", "Falcon", None),
+    ]
+
+
+def test_anisotropy_by_hand():
+    vectors = csr_matrix(np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 4.0]]))
+    assert compare_groups(vectors, members("aab")).anisotropy == pytest.approx((0 + 0.6 + 0.8) / 3)
+    same = csr_matrix(np.array([[1.0, 1.0]] * 3))
+    assert compare_groups(same, members("aab")).anisotropy == pytest.approx(1.0)  # collapsed
 
 
 def test_clusters_nearest_texts_and_what_changed_by_hand():
@@ -134,7 +186,8 @@ def test_either_kind_of_model_is_measured(kind, tiny_model, tmp_path, file):
         ([{"group": "a"}], ':1: needs a string "text"'),
         ([{"group": "", "text": "x"}], ':1: "group" is empty'),
         ([{"group": "a", "text": "x", "seen": "yes"}], ':1: needs true or false as "seen" \\(found: "yes"'),
-        ([{"group": "a", "text": "x"}, {"group": "b", "text": "x"}], ':2: duplicate text "x"'),
+        ([{"group": "a", "text": "x"}, {"group": "a", "text": "x"}], ':2: duplicate text of a group "a x"'),
+        ([{"group": "a", "text": "x", "entity": 3}], ':1: needs a string "entity"'),
         ([{"group": "a", "text": "x"}, {"group": "a", "text": "y"}], 'all texts are of one group, "a"'),
         ([{"group": "a", "text": "x"}, {"group": "b", "text": "y"}], "no group has two texts"),
     ],

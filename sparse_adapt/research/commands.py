@@ -324,7 +324,8 @@ def groups(
     groups: Annotated[
         str,
         Option(
-            'JSONL with a "group" and a "text" on each line; "seen": true for what was trained on.',
+            'JSONL with a "group" and a "text" on each line; "seen": true for what was trained on; "entity": whose '
+            "other texts don't count as found.",
             metavar="FILE",
             check=a_file,
         ),
@@ -340,7 +341,7 @@ def groups(
 ) -> Tables:
     """Measure how alike the texts of each group are.
 
-    Also how often a text is found by another text of its group.
+    Also which share of a text's nearest is of its group, and how near to each other all texts are.
     """
     reads = [groups, model, baseline]
     place = None if out is None else Place(Path(out), overwrite, reads=reads, resumable=False)

@@ -5,9 +5,10 @@ texts, each divided by its length first, so that a long text counts as much as a
 by G: the mean absolute difference of two groups' vectors, over the dimensions that any group has a weight in (all, of
 a dense model), and the mean cosine of their texts, on the diagonal that of a group's texts with each other.
 
-A file of groups is JSONL, a text on each line; `seen` may say whether a model learnt from it:
+A file of groups is JSONL, a text on each line; `seen` may say whether a model learnt from it, and `entity` what it is
+a text of, whose other texts then don't count as found:
 
-    {"group": "spending", "text": "what a team spent", "seen": true}
+    {"group": "spending", "entity": "zorvex", "text": "what a team spent", "seen": true}
 
 Dimensions: T texts, G groups, V width of the vectors.
 """
@@ -15,6 +16,7 @@ Dimensions: T texts, G groups, V width of the vectors.
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from math import fsum
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,26 +39,31 @@ Matrix = NDArray[np.float64]
 
 
 class GroupedText(NamedTuple):
-    """A text, the group that it belongs to, and whether it was among what a model learnt from, where that is known."""
+    """A text and the group that it belongs to.
+
+    seen: whether it was among what a model learnt from, where that is known; entity: what of the group it is a text of.
+    """
 
     group: str
     text: str
     seen: bool | None = None
+    entity: str | None = None
 
 
 def read_members(path: str | Path) -> list[GroupedText]:
-    """`group`, `text` and perhaps `seen` of each line of a JSONL file.
+    """`group`, `text` and perhaps `seen` and `entity` of each line of a JSONL file.
 
-    Raises InputError with the line, for a text that occurs twice, and where there are fewer than two groups or none
-    has two texts.
+    One text may be of several groups, as a name that two domains share. Raises InputError with the line, for a text
+    that a group has twice, and where there are fewer than two groups or none has two texts.
     """
-    members, unique = [], Unique(path, "text")
+    members, unique = [], Unique(path, "text of a group")
     for record in at_least_one(read_objects(path), path, "groups"):
         seen = record.fields.get("seen")
         if seen is not None and not isinstance(seen, bool):
             raise record.needs("true or false as", "seen")
-        member = GroupedText(record.words("group"), record.words("text"), seen)
-        unique.add(member.text, record.line)
+        entity = record.words("entity") if record.fields.get("entity") is not None else None
+        member = GroupedText(record.words("group"), record.words("text"), seen, entity)
+        unique.add(f"{member.group}\t{member.text}", record.line)
         members.append(member)
     names = [member.group for member in members]
     if len(set(names)) < 2:
@@ -68,14 +75,18 @@ def read_members(path: str | Path) -> list[GroupedText]:
 
 @dataclass(frozen=True, slots=True)
 class GroupAccuracy:
-    """How often one of the k nearest other texts is of the same group, for each k of AT.
+    """How the k nearest other texts agree with the group of a text, for each k of AT.
 
-    Nearest by cosine; of texts equally near the first in the file comes first. A text that is the only one of its
-    group can't be found and has no query; it stands among the others as one that may be found instead.
+    accuracy: which share of them is of its group, A@k of Zhang et al. 2025 (Electronics 14, 4882); it may fall with k.
+    found: how often one of them at least is of its group; it can't fall. None where there are no queries.
+    Nearest by cosine; of texts equally near the first in the file comes first. Texts of the same entity are left out.
+    A text that is the only one of its group can't be found and has no query; it stands among the others as one that
+    may be found instead.
     """
 
     queries: int
-    accuracy: dict[int, float | None]  # none where there are no queries
+    accuracy: dict[int, float | None]
+    found: dict[int, float | None]
 
 
 class Nearest(NamedTuple):
@@ -91,8 +102,9 @@ class Nearest(NamedTuple):
 class Groups:
     """One model on groups of texts. `similarity` on the diagonal is None for a group of one text.
 
-    `v_measure`: how well as many clusters as there are groups, found by k-means, are the groups: the harmonic mean of
-    homogeneity and completeness (Rosenberg and Hirschberg 2007).
+    `anisotropy`: the mean cosine of any two texts, 1 where all vectors have collapsed into one direction (Ethayarajh
+    2019, arXiv:1909.00512). `v_measure`: how well as many clusters as there are groups, found by k-means, are the
+    groups: the harmonic mean of homogeneity and completeness (Rosenberg and Hirschberg 2007).
     """
 
     names: tuple[str, ...]
@@ -102,6 +114,7 @@ class Groups:
     similarity: tuple[tuple[float | None, ...], ...]  # (G, G)
     within: float | None  # mean cosine of two texts of a group, each pair once
     between: float | None  # of two texts of different groups
+    anisotropy: float  # of any two texts
     found: dict[str, GroupAccuracy]  # all; seen and unseen, where any text says so
     v_measure: float
     nearest: tuple[Nearest, ...]
@@ -149,7 +162,8 @@ def compare_groups(vectors: csr_matrix, members: Sequence[GroupedText]) -> Group
         ),
         within=float(inside.sum() / np.diag(pairs).sum()) if np.diag(pairs).any() else None,
         between=float((total * (across > 0)).sum() / across.sum()) if across.any() else None,
-        found=_found(units, of, sizes, [member.seen for member in members]),
+        anisotropy=float(total.sum() / pairs.sum()),
+        found=_found(units, of, members),
         v_measure=v_measure(units, of),
         nearest=tuple(_nearest(units, members)),
     )
@@ -179,37 +193,49 @@ def _similarity(
 
 def _nearest(units: csr_matrix, members: Sequence[GroupedText]) -> Iterator[Nearest]:
     """For each text the nearest other one, by vectors of length 1 (T, V); of several as near the first in the file."""
+    for row, order in _by_nearness(units, members):
+        if not len(order):  # all texts are of one entity
+            continue
+        own, other = members[row], members[int(order[0])]
+        cosine = float(np.round((units[row] @ units[int(order[0])].T).sum(), 12))
+        yield Nearest(own.text, other.text, own.group == other.group, cosine)
+
+
+def _by_nearness(
+    units: csr_matrix, members: Sequence[GroupedText]
+) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Each text with the others, nearest first, but for those of its entity; units: (T, V) of length 1."""
+    entities = np.array([f"{each.group}\t{each.entity}" for each in members])
+    named = np.array([each.entity is not None for each in members])
     for start in range(0, len(members), ROWS_AT_ONCE):
-        cosines = np.round((units[start : start + ROWS_AT_ONCE] @ units.T).toarray(), 12)
-        for row, values in enumerate(cosines, start=start):
-            values[row] = -np.inf
-            best = int(values.argmax())
-            own, other = members[row], members[best]
-            yield Nearest(own.text, other.text, own.group == other.group, float(values[best]))
-
-
-def _found(
-    units: csr_matrix, of: NDArray[np.int64], sizes: NDArray[np.int64], seen: Sequence[bool | None]
-) -> dict[str, GroupAccuracy]:
-    """How often a text's nearest are of its group; units: (T, V) of length 1, of: (T) its group, sizes: (G)."""
-    best = np.full(
-        len(of), len(of)
-    )  # the rank of the nearest text of the same group, 0 for the nearest of all
-    for start in range(0, len(of), ROWS_AT_ONCE):
         cosines = (units[start : start + ROWS_AT_ONCE] @ units.T).toarray()
         for row, values in enumerate(cosines, start=start):
             order = np.argsort(-np.round(values, 12), kind="stable")
-            order = order[order != row]
-            same = np.flatnonzero(of[order] == of[row])
-            best[row] = same[0] if len(same) else len(of)
-    with_others = sizes[of] > 1
-    groups = {ALL: with_others}
+            own = (entities == entities[row]) & named if named[row] else np.arange(len(members)) == row
+            yield row, order[~own[order]]
+
+
+def _found(
+    units: csr_matrix, of: NDArray[np.int64], members: Sequence[GroupedText]
+) -> dict[str, GroupAccuracy]:
+    """How a text's nearest agree with its group; units: (T, V) of length 1, of: (T) its group."""
+    right = {k: np.zeros(len(of)) for k in AT}  # the share of the k nearest that is of the same group
+    asked = np.zeros(len(of), dtype=bool)
+    for row, order in _by_nearness(units, members):
+        same = of[order] == of[row]
+        asked[row] = same.any()
+        for k, shares in right.items():
+            shares[row] = same[:k].mean() if len(same) else 0.0
+    seen = [member.seen for member in members]
+    groups = {ALL: asked}
     if any(each is not None for each in seen):
-        groups["seen"] = with_others & np.array([each is True for each in seen])
-        groups["unseen"] = with_others & np.array([each is False for each in seen])
+        groups["seen"] = asked & np.array([each is True for each in seen])
+        groups["unseen"] = asked & np.array([each is False for each in seen])
     return {
         name: GroupAccuracy(
-            int(rows.sum()), {k: float((best[rows] < k).mean()) if rows.any() else None for k in AT}
+            int(rows.sum()),
+            {k: fsum(shares[rows]) / rows.sum() if rows.any() else None for k, shares in right.items()},
+            {k: float((shares[rows] > 0).mean()) if rows.any() else None for k, shares in right.items()},
         )
         for name, rows in groups.items()
     }

@@ -29,16 +29,19 @@ def group_tables(models: Models) -> list[Table]:
         Column("model", "model", "text"),
         Column("texts", "queries of", "text"),
         Column("queries", "number"),
-        *(Column(f"at {k}", f"A@{k}", "share", decimals=1) for k in AT),
+        *(Column(f"A@{k}", f"A@{k}", "share", decimals=1) for k in AT),
+        *(Column(f"found@{k}", f"found@{k}", "share", decimals=1) for k in AT[1:]),
         Column("within", "cosine within", decimals=3),
         Column("between", "between", decimals=3),
+        Column("anisotropy", "anisotropy", decimals=3),
         Column("v_measure", "V-measure", decimals=3),
         Column("mean_difference", "mean difference", decimals=4),
     )
     rows = [row for name, groups in models.items() for row in _figures(name, groups)]
     columns = [Column("group", "group", "text"), Column("texts", "texts")]
     columns += [Column(f"model {number}", name, decimals=3) for number, name in enumerate(models)]
-    note = "A@k: one of the k nearest other texts is of the same group; cosine: of two texts within or between groups; "
+    note = "A@k: share of the k nearest other texts that is of the same group; found@k: one of them at least is; "
+    note += "cosine: of two texts within or between groups; anisotropy: of any two texts; "
     note += "V-measure: of clusters that k-means finds; mean difference: the mean of that matrix, absolute"
     tables = [
         Table("Groups", figures, rows, note),
@@ -79,11 +82,13 @@ def _figures(model: str, groups: Groups) -> list[Row]:
     alike = {
         "within": groups.within,
         "between": groups.between,
+        "anisotropy": groups.anisotropy,
         "v_measure": groups.v_measure,
         "mean_difference": groups.mean_difference,
     }
     for name, group_accuracy in groups.found.items():
-        accuracy = {f"at {k}": group_accuracy.accuracy[k] for k in AT}
+        accuracy = {f"A@{k}": group_accuracy.accuracy[k] for k in AT}
+        accuracy |= {f"found@{k}": group_accuracy.found[k] for k in AT[1:]}  # found@1 is A@1
         rows.append(
             {
                 "model": model,
