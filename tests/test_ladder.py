@@ -65,7 +65,7 @@ def test_the_page_has_the_published_figures_beside_ours():
 def test_the_drawing_has_a_dot_for_each_seed():
     drawn = ladder.drawing([SEED, {**SEED, "seed": 1}])
     assert drawn.count("<circle") == 2 * 2 + 1  # two panels, and the key
-    assert drawn.count('class="barm"') == 4 + 1
+    assert drawn.count('class="barm"') == 6 + 1
 
 
 def test_a_try_leaves_the_published_figures_alone(tmp_path, monkeypatch, capsys):
