@@ -10,7 +10,7 @@ from sparse_adapt.api.calibrating import calibrate
 from sparse_adapt.errors import ConfigError, ModelError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.before_after import DEPTH, EncodedTexts, Scales, background_queries, raw_logits
+from sparse_adapt.pipeline.before_after import DEPTH, EncodedTexts, Scales, raw_logits
 from sparse_adapt.pipeline.calibrate import (
     amounts_for,
     amounts_of,
@@ -20,13 +20,14 @@ from sparse_adapt.pipeline.calibrate import (
 )
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import evaluate_vectors, read_collection
+from sparse_adapt.selection.retention import background_queries
 
 TEXTS = ["who owns zorvex", "the plan of what to spend", "a saw and a file", "", "who signs for spending"]
 
 
 @pytest.fixture(autouse=True)
 def few_background_queries(monkeypatch):
-    monkeypatch.setattr("sparse_adapt.pipeline.before_after.BACKGROUND", 80)
+    monkeypatch.setattr("sparse_adapt.selection.retention.BACKGROUND_TEXTS", 80)
 
 
 @pytest.fixture

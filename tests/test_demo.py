@@ -21,8 +21,7 @@ from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.report.tables import to_json
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.selection.general import GeneralRow
-from sparse_adapt.selection.retention import BACKGROUND_SEED
-from sparse_adapt.synthetic.background import synthetic
+from sparse_adapt.selection.retention import background_queries
 
 QUICK = {"steps": 2, "batch_size": 4, "checkpoint_every": 1, "device": "cpu", "labeller": "none"}
 
@@ -60,6 +59,7 @@ def test_figures_are_those_of_the_vectors(tiny_model, zorvex_collection, monkeyp
     model = SparseEncoder.load(tiny_model)
     shares = iter([[0.1, 0.2, 0.3], [0.5, 0.4, 0.9]])
     monkeypatch.setattr(scorecard, "function_share", lambda *arguments: np.array(next(shares)))
+    monkeypatch.setattr("sparse_adapt.selection.retention.BACKGROUND_TEXTS", 2_000)
     figures = measure(model, scene).figures
     vectors = encode(
         model, [document.full_text for document in read_documents(zorvex_collection)], "document"
@@ -77,7 +77,7 @@ def test_figures_are_those_of_the_vectors(tiny_model, zorvex_collection, monkeyp
     assert whole["others_largest"] == pytest.approx(float(vectors[others, token].max()))
     assert whole["others_firing"] == int((vectors[others, token] > 0).sum())
     assert figures["nonzero_document"] == pytest.approx(float((vectors > 0).sum(axis=1).mean()))
-    background = encode(model, synthetic(scorecard.BACKGROUND, BACKGROUND_SEED)[::2], "document").toarray()
+    background = encode(model, background_queries(), "document").toarray()
     active = (background[:, ids] > 0).all(axis=1) | (background[:, token] > 0)
     assert 0 < active.mean() < 1
     assert figures["general"]["background texts"]["false_activations"] == pytest.approx(active.mean())

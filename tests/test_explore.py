@@ -25,7 +25,7 @@ HOSTILE = "</title><script>alert(1)</script>\x1b[2J\u202eevil"
 @pytest.fixture(scope="module", autouse=True)
 def few_background_queries():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sparse_adapt.pipeline.before_after.BACKGROUND", 80)
+        patch.setattr("sparse_adapt.selection.retention.BACKGROUND_TEXTS", 80)
         yield
 
 

@@ -69,7 +69,7 @@ def test_a_term_of_several_tokens_is_lit_by_all_of_them():
 def test_known_items_are_asked_of_documents_that_say_no_new_term(tiny_model, zorvex_collection):
     documents = read_collection(zorvex_collection).documents
     saying = np.array([document.document_id != "d03" for document in documents])
-    known = known_of(documents, saying, draws=2)
+    known = known_of(documents, saying)
     assert known is not None
     assert {name for judged in known.judgements.values() for name in judged} == {"d03"}
     assert known_of(documents, np.ones(len(documents), np.bool_)) is None

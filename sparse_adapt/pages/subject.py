@@ -20,11 +20,8 @@ from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors
 from sparse_adapt.retrieve.search import Searcher
 from sparse_adapt.selection.comparison import JudgedDocuments
-from sparse_adapt.selection.retention import BACKGROUND_SEED
+from sparse_adapt.selection.retention import background_queries
 from sparse_adapt.stages.record import StageRecord
-from sparse_adapt.synthetic.background import LIKE_QUERIES, synthetic
-
-BACKGROUND = 1_000  # texts that mean anything, half of them like queries
 
 
 @dataclass(frozen=True)
@@ -65,7 +62,7 @@ class RunSubject:
     @cached_property
     def background_texts(self) -> list[str]:
         """Texts like queries that mean anything."""
-        return synthetic(BACKGROUND, BACKGROUND_SEED)[LIKE_QUERIES]
+        return background_queries()
 
     @cached_property
     def base(self) -> EncodedSubject:
@@ -105,9 +102,10 @@ class RunSubject:
 
     @cached_property
     def queries_meaning(self) -> dict[int, list[int]]:
-        """New token -> the rows of the judged queries whose relevant documents say it."""
+        """New token -> the rows of the judged queries that don't say it, and whose relevant documents do."""
         if self.judged is None:
             return {}
+        written = self.final.model.tokenize([query.text for query in self.judged.queries], "query")
         row_of = {document.document_id: row for row, document in enumerate(self.documents)}
         saying: dict[int, set[int]] = {token_id: set(rows) for token_id, rows in self.rows_with_term.items()}
         queries_of: dict[int, list[int]] = {token_id: [] for token_id in saying}
@@ -115,7 +113,7 @@ class RunSubject:
             grades = self.judged.judgements[query.query_id]
             relevant = {row_of[name] for name, grade in grades.items() if grade > 0 and name in row_of}
             for token_id, rows in saying.items():
-                if rows & relevant:
+                if rows & relevant and token_id not in written[row]:
                     queries_of[token_id].append(row)
         return queries_of
 

@@ -98,10 +98,7 @@ def _find(subject: RunSubject, token: NewToken, own: object) -> TermFindings:
     others = np.delete(in_documents, rows)
     judged: tuple[Query, ...] = () if subject.judged is None else subject.judged.queries
     in_queries = _column(final.queries, token.token_id)
-    written = final.model.tokenize([query.text for query in judged], "query") if judged else []
-    semantic = [
-        row for row in subject.queries_meaning.get(token.token_id, ()) if token.token_id not in written[row]
-    ]
+    semantic = subject.queries_meaning.get(token.token_id, [])
     background = _column(final.background, token.token_id)
     mine = _column(own, token.token_id)
     return TermFindings(

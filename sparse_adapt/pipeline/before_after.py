@@ -24,21 +24,14 @@ from sparse_adapt.model.windows import cut_up
 from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors
-from sparse_adapt.selection.retention import BACKGROUND_SEED, known_of
-from sparse_adapt.synthetic.background import LIKE_QUERIES, synthetic
+from sparse_adapt.selection.retention import background_queries, known_of
 
-BACKGROUND = 4_000  # texts that mean anything, half of them like queries
 TOKENS_A_PASS = 8192
 DEPTH = 100  # documents of a query that are looked at
 MEASURE, KNOWN = "ndcg@10", "mrr@10"
 
 Logits = NDArray[np.float32]
 Amounts = NDArray[np.float32]  # (T) by how much each new term is lowered, in the order of the new tokens
-
-
-def background_queries(seed: int = BACKGROUND_SEED) -> list[str]:
-    """Texts like queries that mean anything."""
-    return synthetic(BACKGROUND, seed)[LIKE_QUERIES]
 
 
 # -- texts ----------------------------------------------------------------------------------------

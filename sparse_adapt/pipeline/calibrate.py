@@ -17,9 +17,9 @@ from sparse_adapt.errors import ConfigError, ModelError, unknown
 from sparse_adapt.files.folders import output_folder, write_json
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.before_after import Amounts, BeforeAfter, background_queries, raw_logits
+from sparse_adapt.pipeline.before_after import Amounts, BeforeAfter, raw_logits
 from sparse_adapt.report.tables import Column, Row, Table
-from sparse_adapt.selection.retention import BACKGROUND_SEED
+from sparse_adapt.selection.retention import BACKGROUND_SEED, background_queries
 from sparse_adapt.stages.card import making_of, write_card
 from sparse_adapt.stages.record import read_stage_record, write_record
 

@@ -43,7 +43,7 @@ from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
 from sparse_adapt.retrieve.search import top_k
 from sparse_adapt.selection.comparison import JudgedDocuments, judged_evidence
-from sparse_adapt.selection.evidence import BACKGROUND as BACKGROUND_TEXTS
+from sparse_adapt.selection.evidence import BACKGROUND
 from sparse_adapt.selection.general import read_general_rows
 from sparse_adapt.selection.questions import general_collection
 from sparse_adapt.selection.retention import (
@@ -59,9 +59,7 @@ from sparse_adapt.selection.retention import (
 from sparse_adapt.terms.function_words import function_tokens
 from sparse_adapt.terms.mining import read_terms
 
-BACKGROUND = 2_000  # texts that mean anything, half of them like queries
 QUESTIONS = 900  # general ones: a model answers them in a third of the time that all of them take
-DRAWS = 10  # pairs of telling words of a document
 
 
 class TermTexts(NamedTuple):
@@ -90,7 +88,7 @@ class Scene:
         """Known items: documents that say no term, by two of their words; None where there are none."""
         saying = np.zeros(len(self.documents), dtype=np.bool_)
         saying[[row for texts in self.terms for row in texts.rows]] = True
-        return known_of(self.documents, saying, DRAWS)
+        return known_of(self.documents, saying)
 
     @property
     def hard_queries(self) -> list[Query]:
@@ -166,8 +164,8 @@ def _retained(model: SparseEncoder, scene: Scene, domain: EncodedCollection) -> 
     """What the model keeps of what it knew, both sides in a mixed index, and background texts that activate a term."""
     general, terms = encode_collection(model, scene.general), _terms(model, scene)
     groups = retention_of(model, domain, general, scene.known, terms)
-    active = background_false_activations(model, BACKGROUND, terms).astype(np.float64)
-    return {**groups, BACKGROUND_TEXTS.name: {BACKGROUND_TEXTS.measure: active}}
+    active = background_false_activations(model, terms).astype(np.float64)
+    return {**groups, BACKGROUND.name: {BACKGROUND.measure: active}}
 
 
 def _control_active(model: SparseEncoder, scene: Scene, queries: Mapping[str, csr_matrix]) -> float:

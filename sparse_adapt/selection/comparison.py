@@ -51,9 +51,8 @@ from sparse_adapt.selection.rule import BESIDE_RANKING, decide
 from sparse_adapt.synthetic.labels import Reworded, reworded
 from sparse_adapt.synthetic.queries import HELD
 
-DOCUMENTS, DEFINITIONS, KNOWN = 2_000, 200, 500  # that are asked of at the most; known items, about
+DOCUMENTS, DEFINITIONS = 2_000, 200  # that are asked of at the most
 JUDGED = 500  # judged queries, at the most
-BACKGROUND_TEXTS = 1_000  # texts that mean anything, half of them like queries
 
 
 class TaughtDefinitions(NamedTuple):
@@ -164,8 +163,7 @@ def encoded(base: SparseEncoder, model: SparseEncoder, documents: Sequence[Docum
 
 def of_known_items(both: Encoded) -> list[Evidence]:
     """Two words of a document that says no new term, where there are some."""
-    draws = max(1, KNOWN // len(both.documents))
-    known = known_of(both.documents, say_new(both.models, both.documents), draws)
+    known = known_of(both.documents, say_new(both.models, both.documents))
     if known is None:
         return []
     base, model = (result.values[KNOWN_ITEMS.measure] for result in _results(both, known))
@@ -290,7 +288,7 @@ def judged_evidence(base: SparseEncoder, model: SparseEncoder, judged: JudgedDoc
         if judged.queries is None
         else _of_judged(*(evaluate_model(each, judged.queries) for each in (base, model)))
     )
-    false_activations = background_false_activations(model, BACKGROUND_TEXTS, new_terms(model))
+    false_activations = background_false_activations(model, new_terms(model))
     return {
         "judged by": judged.source,
         "rows": [row._asdict() for row in rows],

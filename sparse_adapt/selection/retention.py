@@ -39,7 +39,10 @@ DEPTH = 100  # documents of a query that are looked at here
 KNOWN_DOCUMENTS = 500
 BACKGROUND_SEED = 65_537  # of background texts, other ones than stages are taught by
 SHOWN = (RANKED, FIRST, "mrr@10", "recall@100")
-DOCUMENTS, KNOWN, TEXTS = 500, 500, 1_000  # of a run's corpus; known items, about; background texts
+DOCUMENTS, KNOWN = 500, 500  # of a run's corpus; known items, about
+BACKGROUND_TEXTS = (
+    4_000  # texts that mean anything, half of them like queries; the same wherever a figure is of them
+)
 WORD = re.compile(r"[^\W\d_]+")
 TELLING = 5.8  # zipf frequency (Speer 2022, wordfreq) from which on a word tells no document from another
 WORDS, WINDOWS = (2, 4), (6, 12)  # telling words in any order, and words in a row
@@ -86,11 +89,14 @@ def activates(queries: csr_matrix, terms: Sequence[Sequence[int]]) -> NDArray[np
     return active
 
 
-def background_false_activations(
-    model: SparseEncoder, count: int, terms: Sequence[Sequence[int]]
-) -> NDArray[np.bool_]:
-    """Which background texts like queries activate a term, half of so many texts: (count / 2,)."""
-    return activates(encode(model, synthetic(count, BACKGROUND_SEED)[LIKE_QUERIES], "query"), terms)
+def background_queries(seed: int = BACKGROUND_SEED) -> list[str]:
+    """Texts like queries that mean anything."""
+    return synthetic(BACKGROUND_TEXTS, seed)[LIKE_QUERIES]
+
+
+def background_false_activations(model: SparseEncoder, terms: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
+    """Which background queries activate a term: (queries,)."""
+    return activates(encode(model, background_queries(), "query"), terms)
 
 
 def retention_of(
@@ -201,8 +207,8 @@ def measure_alone(model: SparseEncoder, documents: Sequence[Document]) -> dict[s
 def _known_in(models: Sequence[SparseEncoder], documents: Sequence[Document]) -> Collection:
     """Some documents of a corpus with known items for queries, of those that say no new term where there are any."""
     some = evenly(documents, DOCUMENTS)
-    draws, saying = max(1, KNOWN // len(some)), say_new(models, some)
-    known = known_of(some, saying, draws) or known_of(some, np.zeros_like(saying), draws)
+    saying = say_new(models, some)
+    known = known_of(some, saying) or known_of(some, np.zeros_like(saying))
     return known or Collection(tuple(some), (), {})
 
 
@@ -211,7 +217,7 @@ def _with_background(model: SparseEncoder, domain: Collection, general: EncodedC
     known, terms = domain if domain.queries else None, new_terms(model)
     groups = retention_of(model, encode_collection(model, domain), general, known, terms)
     groups[BACKGROUND.name] = {
-        BACKGROUND.measure: background_false_activations(model, TEXTS, terms).astype(np.float64)
+        BACKGROUND.measure: background_false_activations(model, terms).astype(np.float64)
     }
     return groups
 
@@ -255,8 +261,12 @@ def _queries_from(text: str, random: np.random.Generator) -> list[str]:
     return [" ".join(each) for each in (*drawn, *windows)]
 
 
-def known_of(documents: Sequence[Document], saying: NDArray[np.bool_], draws: int = 1) -> Collection | None:
-    """Known items of the documents that say no new term, where there are some: `saying` (documents,) tells of each."""
+def known_of(documents: Sequence[Document], saying: NDArray[np.bool_]) -> Collection | None:
+    """Known items of the documents that say no new term, where there are some: `saying` (documents,) tells of each.
+
+    Few documents have several each.
+    """
+    draws = max(1, KNOWN // len(documents))
     rows = np.flatnonzero(~saying)
     rows = rows[:: max(1, -(-len(rows) // KNOWN_DOCUMENTS))]
     known = known_items(documents, rows, seed=0, kinds=[TWO_WORDS], draws=draws)

@@ -18,11 +18,12 @@ from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.layout import is_dense
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pages.subject import EncodedSubject
-from sparse_adapt.pipeline.before_after import Amounts, EncodedTexts, Scales, background_queries, raw_logits
+from sparse_adapt.pipeline.before_after import Amounts, EncodedTexts, Scales, raw_logits
 from sparse_adapt.pipeline.run import REPORT_FILE, read_finished
 from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, read_collection
+from sparse_adapt.selection.retention import background_queries
 from sparse_adapt.stages.record import read_before
 
 BEFORE, AFTER, ONLY = "before", "after", "model"
