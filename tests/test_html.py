@@ -1,15 +1,12 @@
-"""Pages in HTML: nothing that a file holds becomes markup, and a picture is coloured by the page."""
+"""Pages in HTML: nothing that a file holds becomes markup."""
 
 import re
-import sys
 from html.parser import HTMLParser
 
 import pytest
 
-from sparse_adapt.errors import InputError, MissingExtraError
-from sparse_adapt.report import charts
-from sparse_adapt.report.html import fragment, png_file, read_page, served, svg_of, written
-from sparse_adapt.report.printable import printable
+from sparse_adapt.errors import InputError
+from sparse_adapt.report.html import fragment, read_page, served, written
 from sparse_adapt.report.sections import (
     Bar,
     BarList,
@@ -128,67 +125,3 @@ def test_a_page_is_known_by_its_title(tmp_path, page):
     path.write_text("<title>mine</title>")
     with pytest.raises(InputError, match=r"page\.html: not a page of sparse-adapt"):
         read_page(path)
-
-
-def draw_all(text):
-    rows = [{"x": place, "y": place / 2, "by": text, "stage": f"{text}{place}"} for place in range(3)]
-    named = [{"name": text, "value": 0.5, "low": 0.1, "high": 0.9, "group": "a", "marked": True}]
-    return [
-        charts.lines(text, rows, "x", "y", "by", description=text),
-        charts.lines(text, rows, "stage", "y", "by", order=[row["stage"] for row in rows], description=text),
-        charts.differences(text, named, description=text),
-        charts.strip(text, named, description=text),
-        charts.columns(text, named, description=text, unit="u"),
-        charts.intervals(text, named, description=text, unit="u"),
-    ]
-
-
-def test_pictures_are_escaped_and_take_the_colours_of_the_page():
-    for svg in map(svg_of, draw_all(HOSTILE)):
-        tags = Tags()
-        tags.feed(svg)
-        assert "script" not in {tag for tag, _ in tags.seen}
-        assert tags.seen[0][1]["role"] == "img"
-        assert tags.seen[0][1]["aria-label"] == printable(HOSTILE)
-        assert "\u202e" not in svg
-        assert "var(--ink)" in svg
-        assert not re.search(r"#0[1-9]0[1-9]0[1-9]", svg)
-        assert "http" not in svg.replace("http://www.w3.org/", "")
-
-
-def test_a_difference_is_coloured_by_its_whole_interval():
-    rows = [
-        {"name": "gain", "value": 0.2, "low": 0.1, "high": 0.3},
-        {"name": "open", "value": 0.2, "low": -0.1, "high": 0.3},
-    ]
-    gain, both = (svg_of(charts.differences("t", rows[:count], description="t")) for count in (1, 2))
-    assert gain.count("var(--good)") == both.count("var(--good)") == 2  # the interval and its point
-    assert "var(--bad)" not in both
-
-
-def test_a_picture_of_its_own_is_drawn_on_white_with_its_intervals():
-    rows = [
-        {
-            "group": "scifact",
-            "name": f"a long name of a row, number {row}",
-            "value": 0.5,
-            "low": 0.4,
-            "high": 0.6,
-        }
-        for row in range(6)
-    ]
-    png = png_file(charts.intervals("", rows, description="t", unit="ndcg@10"))
-    assert png.startswith(b"\x89PNG")
-    svg = svg_of(charts.intervals("", rows, description="t", unit="ndcg@10"))
-    assert all(f"number {row}" in svg for row in range(6))  # a legend with every name, whole
-
-
-def test_without_the_package_that_draws_a_picture_is_its_words(monkeypatch):
-    monkeypatch.setitem(sys.modules, "vl_convert", None)
-    rows = [{"name": "a", "value": 1.0, "marked": False}]
-    picture = charts.columns("weights", rows, description="one column of 1.0", unit="weight")
-    page = written(WebPage("t", [Section("s", "S", [picture])]))
-    assert "<svg" not in page
-    assert printable(picture.description) in page
-    with pytest.raises(MissingExtraError, match=r"pip install 'sparse-adapt\[pages\]'"):
-        png_file(picture)

@@ -1,7 +1,6 @@
 """The page of a run, put together and written."""
 
 from contextlib import nullcontext
-from importlib.util import find_spec
 from pathlib import Path
 
 from sparse_adapt.errors import SparseAdaptError
@@ -106,12 +105,7 @@ def try_run_page(folder: Path, progress: Progress = no_progress) -> Path | None:
     if is_dense(read_finished(folder).model):
         return None
     try:
-        page = write_run_page(folder, progress=progress)
+        return write_run_page(folder, progress=progress)
     except SparseAdaptError as error:
         say(f"no {PAGE_FILE}: {error}")
         return None
-    if find_spec("vl_convert") is None:
-        say(
-            f"its pictures need: pip install 'sparse-adapt[pages]', then sparse-adapt report {folder} --overwrite"
-        )
-    return page

@@ -1,63 +1,36 @@
-"""Pictures as specifications of Vega-Lite, which `html` draws.
+"""Pictures of five kinds, drawn as SVG: lines, differences, strips, columns, and bars with intervals.
 
-Colours stand in a specification as signs of ours, which become the style sheet's variables, so one picture serves a
-light page and a dark one.
+A scale of lines and bars always holds 0, so that a change looks as large as it is.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from colorsys import hls_to_rgb
+from typing import cast
 
-from sparse_adapt.report.printable import printable
+from sparse_adapt.report.drawing import (
+    BAD,
+    GOOD,
+    INK,
+    QUIET,
+    SERIES,
+    SMALL,
+    Scale,
+    Sheet,
+    cut,
+    width_of,
+)
 from sparse_adapt.report.sections import Picture
 from sparse_adapt.report.tables import Row
 
-COLOURS = {
-    "#010101": "var(--ink)",
-    "#020202": "var(--quiet)",
-    "#030303": "var(--line)",
-    "#040404": "var(--first)",
-    "#050505": "var(--second)",
-    "#060606": "var(--third)",
-    "#070707": "var(--fourth)",
-    "#080808": "var(--good)",
-    "#090909": "var(--bad)",
-}
-LIGHT = ("#1c2024", "#5a6470", "#d5dae0", "#2166ac", "#b2460e", "#1b7837", "#762a83", "#1a6b2f", "#b3261e")
-INK, QUIET, LINE, FIRST, SECOND, THIRD, FOURTH, GOOD, BAD = COLOURS
-SERIES = (FIRST, SECOND, THIRD, FOURTH)
-DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])  # of lines, a new one when the colours are used up
-MANY = "tableau20"  # colours of Vega's own, where there are more names than ours
+WIDTH, HEIGHT = 400, 165  # of a picture with all that is around it; of what is drawn by lines and columns
+WIDE = 760  # of a picture with many names
+EDGE, RIGHT = 8, 16  # between a picture's marks and its words; beside an axis, for half of its last number
+ROW = 26  # of a name
+NAME = 158  # width of a name beside a row
 NAMES = 8  # of columns, below them
-SHAPES = ("circle", "square", "triangle-up", "diamond")
-WIDTH, HEIGHT = 300, 190  # of a drawing without its axes; its whole fits a narrow screen
-SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
-CONFIG = {
-    "background": None,
-    "font": "system-ui, sans-serif",
-    "padding": {"left": 16, "top": 5, "right": 12, "bottom": 5},
-    "view": {"stroke": None},
-    "title": {"color": INK, "anchor": "start", "fontSize": 13},
-    "axis": {
-        "labelColor": INK,
-        "titleColor": INK,
-        "gridColor": LINE,
-        "domainColor": QUIET,
-        "tickColor": QUIET,
-        "labelFontSize": 11,
-        "titleFontSize": 11,
-        "titleFontWeight": "normal",
-        "labelLimit": 130,
-    },
-    "legend": {
-        "labelColor": INK,
-        "titleColor": INK,
-        "labelFontSize": 11,
-        "orient": "bottom",
-        "columns": 2,
-        "columnPadding": 30,
-        "labelLimit": 200,
-    },
-}
+RADIUS = 4.0
+DASHES = ("", "6 3", "2 2", "8 2 2 2")  # of lines, a new one when the colours are used up
+SLANT = -35
 
 
 def lines(
@@ -70,132 +43,224 @@ def lines(
     order: Sequence[str] | None = None,
     description: str,
 ) -> Picture:
-    """A line and points for each value of `by`; `order` names the places of x where these are words."""
-    names = list(dict.fromkeys(str(row[by]) for row in rows))
-    if order is None:
-        across = _number("x", x) | {"axis": {"tickCount": 5}}
-    else:
-        across = _words("x", sort=list(map(printable, order)), axis={"labelAngle": -35})
-    encoding = {
-        "x": across,
-        "y": _number("y", y) | {"scale": {"zero": False}},
-        **_series(names, points=order is not None),
-    }
-    mark = {"type": "line", "point": {"size": 45, "filled": True} if order else False}
-    values = _values(rows, {"x": x, "y": y, "by": by})
-    return _picture(title, description, values, HEIGHT, mark=mark, encoding=encoding)
+    """A line for each value of `by`; `order` names the places of x where these are words, which then have points.
+
+    The legend says where each line with points begins and ends.
+    """
+    sheet, names = Sheet(WIDTH), list(dict.fromkeys(str(row[by]) for row in rows))
+    top = sheet.head(title, y)
+    up = Scale.of([_of(row, y) for row in rows], top + HEIGHT, top)
+    left = _numbers_beside(sheet, up)
+    across, bottom = _places_below(sheet, rows, x, order, left, top + HEIGHT)
+    for number, name in enumerate(names):
+        found = [row for row in rows if str(row[by]) == name]
+        points = [
+            (across[str(row[x])], up.at(_of(row, y)), f"{name}, {row[x]}: {_of(row, y):.4g}") for row in found
+        ]
+        _line(sheet, number, points, marked=order is not None)
+    if len(names) > 1 or order is not None:
+        ends = {name: [_of(row, y) for row in rows if str(row[by]) == name] for name in names}
+        shown = [
+            f"{name} {values[0]:.3g} to {values[-1]:.3g}" if order is not None else name
+            for name, values in ends.items()
+        ]
+        bottom = _legend(sheet, shown, bottom, marked=order is not None)
+    return Picture(sheet.written(bottom, description), description)
 
 
 def differences(title: str, rows: Sequence[Row], *, description: str, unit: str = "difference") -> Picture:
     """A point and its interval for each row: `name`, `value`, `low`, `high`; green above 0, red below."""
-    values = _values(rows, {each: each for each in ("name", "value", "low", "high")})
-    for value in values:
-        value["tone"] = "gain" if value["low"] > 0 else "loss" if value["high"] < 0 else "open"
-    scale = {"domain": ["gain", "open", "loss"], "range": [GOOD, QUIET, BAD]}
-    shared = {
-        "y": _words("name"),
-        "color": {"field": "tone", "type": "nominal", "scale": scale, "legend": None},
-    }
-    between = {"x": _number("low", unit), "x2": {"field": "high"}}
-    layer = [
-        {
-            "mark": {"type": "rule", "color": QUIET, "strokeDash": [3, 3]},
-            "encoding": {"x": {"datum": 0, "type": "quantitative"}},
-        },
-        {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": {**between, **shared}},
-        {
-            "mark": {"type": "point", "filled": True, "size": 70},
-            "encoding": {"x": {"field": "value", "type": "quantitative"}, **shared},
-        },
-    ]
-    return _picture(title, description, values, {"step": 30}, WIDTH - 60, layer=layer)
+    sheet = Sheet(WIDTH)
+    top = sheet.head(title, unit)
+    values = [_of(row, key) for row in rows for key in ("low", "high", "value")]
+    across = _names_beside(sheet, [str(row["name"]) for row in rows], values, top, right=62)
+    sheet.rule(across.at(0), top, across.at(0), top + ROW * len(rows), stroke=QUIET, stroke_dasharray="3 3")
+    for number, row in enumerate(rows):
+        middle, low, high = top + ROW * (number + 0.5), _of(row, "low"), _of(row, "high")
+        tone = GOOD if low > 0 else BAD if high < 0 else QUIET
+        tip = f"{row['name']}: {_of(row, 'value'):+.3f}, from {low:+.3f} to {high:+.3f}"
+        sheet.rule(across.at(low), middle, across.at(high), middle, stroke=tone, stroke_width=2)
+        sheet.add("circle", "", tip, cx=across.at(_of(row, "value")), cy=middle, r=RADIUS + 1, fill=tone)
+        sheet.text(WIDTH, middle + RADIUS, f"{_of(row, 'value'):+.3f}", text_anchor="end", fill=tone)
+    return Picture(sheet.written(top + ROW * len(rows) + SMALL + EDGE, description), description)
 
 
 def strip(title: str, rows: Sequence[Row], *, description: str, unit: str = "weight") -> Picture:
     """A tick for each row: `value` in the group `name`."""
-    values = _values(rows, {"name": "name", "value": "value"})
-    mark = {"type": "tick", "color": FIRST, "opacity": 0.6, "thickness": 2}
-    encoding = {"x": _number("value", unit), "y": _words("name")}
-    return _picture(title, description, values, {"step": 26}, WIDTH - 60, mark=mark, encoding=encoding)
+    sheet, names = Sheet(WIDTH), list(dict.fromkeys(str(row["name"]) for row in rows))
+    top = sheet.head(title, unit)
+    across = _names_beside(sheet, names, [_of(row, "value") for row in rows], top)
+    for number, name in enumerate(names):
+        places = [across.at(_of(row, "value")) for row in rows if str(row["name"]) == name]
+        ticks = "".join(f"M{place:.1f} {top + ROW * number + 5:.0f}v{ROW - 10}" for place in places)
+        sheet.add("path", d=ticks, stroke=SERIES[0], stroke_width=2, stroke_opacity=0.6)
+    return Picture(sheet.written(top + ROW * len(names) + SMALL + EDGE, description), description)
 
 
 def columns(title: str, rows: Sequence[Row], *, description: str, unit: str) -> Picture:
     """A column for each row: `name`, `value`, and `marked` for those that stand out; some of the names are told."""
-    values = _values(rows, {"name": "name", "value": "value", "marked": "marked"})
-    some = [value["name"] for value in values[:: max(1, len(values) // NAMES)]]
-    scale = {"domain": [True, False], "range": [SECOND, FIRST]}
-    encoding = {
-        "x": _words("name", axis={"values": some, "labelAngle": -50}),
-        "y": _number("value", unit),
-        "color": {"field": "marked", "type": "nominal", "scale": scale, "legend": None},
-    }
-    return _picture(title, description, values, HEIGHT, mark="bar", encoding=encoding)
+    sheet = Sheet(WIDTH)
+    top = sheet.head(title, unit)
+    up = Scale.of([_of(row, "value") for row in rows], top + HEIGHT, top)
+    left = _numbers_beside(sheet, up)
+    width, longest = (WIDTH - left) / max(1, len(rows)), 0.0
+    sheet.rule(left, up.at(0), WIDTH, up.at(0), stroke=QUIET)
+    for number, row in enumerate(rows):
+        begin, value = left + width * number, _of(row, "value")
+        upper, lower = min(up.at(value), up.at(0)), max(up.at(value), up.at(0))
+        colour = SERIES[1] if row.get("marked") else SERIES[0]
+        box = {"x": begin + width * 0.1, "width": width * 0.8, "y": upper, "height": max(0.5, lower - upper)}
+        sheet.add("rect", "", f"{row['name']}: {value:.4g}", fill=colour, **box)
+        if number % max(1, len(rows) // NAMES) == 0:
+            name = cut(str(row["name"]), 90)
+            longest = max(longest, width_of(name))
+            _slanted(sheet, begin + width / 2, top + HEIGHT + SMALL + 2, name)
+    return Picture(sheet.written(top + HEIGHT + SMALL + 8 + 0.62 * longest, description), description)
 
 
 def intervals(title: str, rows: Sequence[Row], *, description: str, unit: str) -> Picture:
     """Grouped bars with intervals: `group`, `name`, `value`, `low`, `high`; the legend stands below, whole."""
-    names = list(dict.fromkeys(str(row["name"]) for row in rows))
-    shared = {"y": _words("group"), "yOffset": {"field": "name", "sort": None}}
-    values = _values(rows, {each: each for each in ("group", "name", "value", "low", "high")})
-    colours = {"range": list(SERIES[: len(names)])} if len(names) <= len(SERIES) else {"scheme": MANY}
-    scale = {"domain": list(map(printable, names)), **colours}
-    legend = {"columns": 1, "labelLimit": 0}
-    colour = {"field": "name", "type": "nominal", "scale": scale, "title": None, "legend": legend}
-    between = {"x": {"field": "low", "type": "quantitative"}, "x2": {"field": "high"}}
-    layer = [
-        {"mark": "bar", "encoding": {**shared, "x": _number("value", unit), "color": colour}},
-        {"mark": {"type": "rule", "color": INK}, "encoding": {**shared, **between}},
-    ]
-    return _picture(title, description, values, {"step": 14}, 2 * WIDTH, layer=layer)
+    sheet, names = Sheet(WIDE), list(dict.fromkeys(str(row["name"]) for row in rows))
+    groups = list(dict.fromkeys(str(row["group"]) for row in rows))
+    top, bar, colours = sheet.head(title, unit), 14, _colours(len(names))
+    room = bar * len(names) + EDGE
+    values = [_of(row, key) for row in rows for key in ("low", "high", "value")]
+    across = _names_beside(sheet, groups, values, top, room=room)
+    for row in rows:
+        number = names.index(str(row["name"]))
+        upper = top + room * groups.index(str(row["group"])) + EDGE / 2 + bar * number
+        begin, end = sorted((across.at(0), across.at(_of(row, "value"))))
+        tip = f"{row['group']}, {row['name']}: {_of(row, 'value'):.4g}"
+        sheet.add(
+            "rect", "", tip, x=begin, y=upper + 1, width=end - begin, height=bar - 2, fill=colours[number]
+        )
+        middle = upper + bar / 2
+        sheet.rule(across.at(_of(row, "low")), middle, across.at(_of(row, "high")), middle, stroke=INK)
+    bottom = top + room * len(groups) + SMALL + EDGE
+    for number, name in enumerate(names):
+        sheet.add("rect", x=0, y=bottom + 18 * number + 4, width=11, height=11, fill=colours[number])
+        sheet.text(18, bottom + 18 * number + 14, name)
+    return Picture(sheet.written(bottom + 18 * len(names) + 4, description), description)
 
 
-def _picture(
-    title: str,
-    description: str,
-    values: Sequence[Mapping[str, object]],
-    height: int | dict[str, int],
-    width: int = WIDTH,
-    **drawn: object,
-) -> Picture:
-    """A specification of these values under a title; `drawn` says how they are."""
-    size = {"width": width, "height": height}
-    return Picture({"title": printable(title), **size, "data": {"values": values}, **drawn}, description)
+# -- axes -----------------------------------------------------------------------------------------
 
 
-def _number(field: str, unit: str) -> dict[str, object]:
-    """An axis of numbers."""
-    return {"field": field, "type": "quantitative", "title": unit}
+def _numbers_beside(sheet: Sheet, up: Scale) -> float:
+    """Numbers of an upright axis and a line for each; the place where the drawing begins beside them."""
+    left = max(width_of(label) for _, label in up.ticks()) + EDGE
+    for place, label in up.ticks():
+        sheet.rule(left, place, sheet.width, place)
+        sheet.text(left - EDGE, place + RADIUS, label, text_anchor="end")
+    return left
 
 
-def _words(field: str, *, sort: Sequence[str] | None = None, **more: object) -> dict[str, object]:
-    """An axis of names in their order."""
-    return {"field": field, "type": "ordinal", "sort": sort, "title": None, **more}
+def _names_beside(
+    sheet: Sheet,
+    names: Sequence[str],
+    values: Sequence[float],
+    top: float,
+    *,
+    right: float = RIGHT,
+    room: float = ROW,
+) -> Scale:
+    """Names beside rows, and the numbers of the axis below these, with a line for each."""
+    left = min(NAME, max(map(width_of, names), default=0.0)) + EDGE
+    across, bottom = Scale.of(values, left, sheet.width - right), top + room * len(names)
+    for place, label in across.ticks():
+        sheet.rule(place, top, place, bottom)
+        sheet.text(place, bottom + SMALL + 2, label, text_anchor="middle")
+    for number, name in enumerate(names):
+        sheet.text(left - EDGE, top + room * (number + 0.5) + RADIUS, cut(name, NAME), text_anchor="end")
+    return across
 
 
-def _series(names: Sequence[str], *, points: bool) -> dict[str, object]:
-    """A colour for each name, and a shape or a dash, so that nobody has to tell colours apart."""
-    rows = range(len(names))
-    scales: dict[str, object] = {
-        "color": [SERIES[row % len(SERIES)] for row in rows],
-        "strokeDash": [DASHES[row // len(SERIES) % len(DASHES)] for row in rows],
-    }
-    if points:
-        scales["shape"] = [SHAPES[row % len(SHAPES)] for row in rows]
-    shared = {"field": "by", "type": "nominal", "title": None}
-    legend: dict[str, object] = {} if len(names) > 1 else {"legend": None}
-    domain = list(map(printable, names))
-    return {
-        channel: {**shared, **legend, "scale": {"domain": domain, "range": values}}
-        for channel, values in scales.items()
-    }
+def _places_below(
+    sheet: Sheet, rows: Sequence[Row], x: str, order: Sequence[str] | None, left: float, bottom: float
+) -> tuple[Mapping[str, float], float]:
+    """The place of each value of x, named below the drawing; and the place below the names."""
+    if order is None:
+        across = Scale.of([_of(row, x) for row in rows], left, sheet.width - RIGHT)
+        for place, label in across.ticks():
+            sheet.text(place, bottom + SMALL + 4, label, text_anchor="middle")
+        sheet.text(sheet.width, bottom + 2 * SMALL + 6, x, text_anchor="end", fill=QUIET)
+        return {str(row[x]): across.at(_of(row, x)) for row in rows}, bottom + 2 * SMALL + 2 * EDGE
+    names = [cut(name, 120) for name in order]
+    room = (sheet.width - left) / max(1, len(order))
+    places = {name: left + room * (number + 0.5) for number, name in enumerate(order)}
+    longest = max(map(width_of, names), default=0.0)
+    for name, place in zip(names, places.values(), strict=True):
+        if longest <= room - 4:
+            sheet.text(place, bottom + SMALL + 4, name, text_anchor="middle")
+        else:
+            _slanted(sheet, place, bottom + SMALL, name)
+    return places, bottom + SMALL + EDGE + (4 if longest <= room - 4 else 0.62 * longest)
 
 
-def _values(rows: Sequence[Row], fields: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The fields that a picture shows, under its own names; strings as a page may show them."""
-    return [
-        {
-            name: printable(value) if isinstance(value := row.get(key), str) else value
-            for name, key in fields.items()
-        }
-        for row in rows
-    ]
+def _slanted(sheet: Sheet, x: float, y: float, name: str) -> None:
+    sheet.text(x, y, name, text_anchor="end", transform=f"rotate({SLANT} {x:.1f} {y:.1f})")
+
+
+# -- marks ----------------------------------------------------------------------------------------
+
+
+def _line(sheet: Sheet, number: int, points: Sequence[tuple[float, float, str]], *, marked: bool) -> None:
+    """The line of a series by its number, with a mark of its own at each point where it is `marked`."""
+    colour, dash = SERIES[number % len(SERIES)], DASHES[number // len(SERIES) % len(DASHES)]
+    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y, _ in points)
+    dashed = {"stroke_dasharray": dash} if dash else {}
+    sheet.add("path", d=path, fill="none", stroke=colour, stroke_width=2, **dashed)
+    for x, y, tip in points if marked else ():
+        _mark(sheet, number, x, y, tip)
+
+
+def _mark(sheet: Sheet, number: int, x: float, y: float, tip: str = "") -> None:
+    """A circle, a square, a triangle or a diamond, so that nobody has to tell colours apart."""
+    colour, r = SERIES[number % len(SERIES)], RADIUS
+    match number % 4:
+        case 0:
+            sheet.add("circle", "", tip, cx=x, cy=y, r=r, fill=colour)
+        case 1:
+            sheet.add(
+                "rect", "", tip, x=x - r + 0.5, y=y - r + 0.5, width=2 * r - 1, height=2 * r - 1, fill=colour
+            )
+        case shape:
+            corners = (
+                ((0, -r), (r, r), (-r, r))
+                if shape == 2
+                else ((0, -r - 1), (r + 1, 0), (0, r + 1), (-r - 1, 0))
+            )
+            sheet.add(
+                "polygon",
+                "",
+                tip,
+                points=" ".join(f"{x + a:.1f},{y + b:.1f}" for a, b in corners),
+                fill=colour,
+            )
+
+
+def _legend(sheet: Sheet, names: Sequence[str], top: float, *, marked: bool) -> float:
+    """A mark and a name for each series, as many beside each other as fit; the place below them."""
+    widest = max(map(width_of, names)) + 26
+    beside = max(1, int(sheet.width // widest))
+    for number, name in enumerate(names):
+        x, y = (number % beside) * widest, top + 18 * (number // beside) + 12
+        if marked:
+            _mark(sheet, number, x + 8, y - RADIUS)
+        else:
+            _line(sheet, number, [(x, y - RADIUS, ""), (x + 16, y - RADIUS, "")], marked=False)
+        sheet.text(x + 20, y, cut(name, sheet.width - 20))
+    return top + 18 * -(-len(names) // beside) + 4
+
+
+def _colours(count: int) -> list[str]:
+    """A colour for each of some names: the page's own, or around the circle where there are more."""
+    if count <= len(SERIES):
+        return list(SERIES[:count])
+    around = [hls_to_rgb(number / count, 0.5, 0.45) for number in range(count)]
+    return ["#" + "".join(f"{round(255 * part):02x}" for part in colour) for colour in around]
+
+
+def _of(row: Row, key: str) -> float:
+    """A number of a row."""
+    return float(cast("float", row.get(key) or 0.0))

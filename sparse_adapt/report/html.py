@@ -1,23 +1,19 @@
-"""Sections as a page: one template, escaped throughout, with its style sheet inside; pictures drawn by Vega-Lite.
+"""Sections as a page: one template, escaped throughout, with its style sheet and its pictures inside.
 
 A page can be read without a script and without another file. Widths and shades are classes of the style sheet, so a
-page that forbids inline styles shows the same. Without the package that draws, the words of a picture stand in its
-place.
+page that forbids inline styles shows the same.
 """
 
-import json
 import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from sparse_adapt import __version__
 from sparse_adapt.errors import InputError, MissingExtraError
-from sparse_adapt.report.charts import COLOURS, CONFIG, LIGHT, SCHEMA
 from sparse_adapt.report.printable import printable
 from sparse_adapt.report.sections import Part, Picture, Prose, Section, WebPage
 
@@ -25,7 +21,18 @@ TEMPLATES = Path(__file__).with_name("templates")
 STYLE_FILE, SCRIPT_FILE = "page.css", "explore.js"
 GENERATOR = '<meta name="generator" content="sparse-adapt">'
 HEAD = 4_000  # characters of a page within which it says what it is
-OF_MARKS = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')  # of each mark; the picture has words of its own
+OF_THE_PAGE = re.compile(r"var\(--(\w+)\)")  # colours of a picture
+LIGHT = {  # the same of a light page
+    "ink": "#1c2024",
+    "quiet": "#5a6470",
+    "line": "#d5dae0",
+    "first": "#2166ac",
+    "second": "#b2460e",
+    "third": "#1b7837",
+    "fourth": "#762a83",
+    "good": "#1a6b2f",
+    "bad": "#b3261e",
+}
 
 
 def written(page: WebPage) -> str:
@@ -104,47 +111,21 @@ def _finalised(value: object) -> object:
 
 
 def _drawn(picture: Picture) -> Markup:
-    """A picture as SVG in the page's colours; its words where the package that draws isn't installed."""
-    try:
-        return Markup(svg_of(picture))
-    except MissingExtraError:
-        return escape(printable(picture.description))
-
-
-def svg_of(picture: Picture) -> str:
-    """The drawing with the page's colours, as wide as its place allows, and the words for whoever can't see it."""
-    svg: str = _vega().vegalite_to_svg({"$schema": SCHEMA, "config": CONFIG, **picture.spec})
-    for sign, variable in COLOURS.items():
-        svg = svg.replace(f'"{sign}"', f'"{variable}"')
-    start, end = OF_MARKS.sub("", svg).split(">", 1)
-    words = escape(printable(picture.description))
-    opening = start.replace("<svg ", f'<svg role="img" aria-label="{words}" ', 1)
-    return f"{opening}>{end}"
+    """A picture as SVG in the page's colours."""
+    return Markup(picture.svg)
 
 
 def svg_file(picture: Picture) -> str:
     """A drawing as a file of its own: in the colours of a light page, on white."""
-    svg = svg_of(picture)
-    for variable, colour in zip(COLOURS.values(), LIGHT, strict=True):
-        svg = svg.replace(f'"{variable}"', f'"{colour}"')
+    svg = OF_THE_PAGE.sub(lambda found: LIGHT[found[1]], picture.svg)
     return svg.replace("<svg ", '<svg style="background:white" ', 1)
 
 
 def png_file(picture: Picture) -> bytes:
-    """The same as PNG."""
-    spec: dict[str, object] = {"$schema": SCHEMA, "config": {**CONFIG, "background": "white"}, **picture.spec}
-    whole = json.dumps(spec)
-    for sign, colour in zip(COLOURS, LIGHT, strict=True):
-        whole = whole.replace(f'"{sign}"', f'"{colour}"')
-    png: bytes = _vega().vegalite_to_png(whole, scale=2)
-    return png
-
-
-def _vega() -> ModuleType:
-    """The package that draws. Raises MissingExtraError without it."""
+    """The same as PNG. Raises MissingExtraError without the package that makes one."""
     try:
-        import vl_convert
+        from vl_convert import svg_to_png
     except ModuleNotFoundError as error:
         raise MissingExtraError("vl-convert-python", "pages") from error
-    drawing: ModuleType = vl_convert
-    return drawing
+    png: bytes = svg_to_png(svg_file(picture), scale=2)
+    return png

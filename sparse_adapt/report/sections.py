@@ -1,7 +1,7 @@
 """The one description of a report: sections, each with parts, for a terminal, a page and a notebook alike.
 
-`terminal` shows sections on a terminal, `html` writes them as a page. Every string is data: neither takes one for
-markup. A picture is a specification of Vega-Lite, which `charts` makes and `html` draws; a terminal has the words.
+`terminal` shows sections on a terminal, `html` writes them as a page. Every string but a picture's SVG is data: neither
+takes one for markup. `charts` draws pictures; a terminal leaves them out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,10 +37,16 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names, each with a value."""
+    """Names, each with a value. `tones`: whether each is good or bad, where something says so."""
 
     kind: ClassVar[str] = "facts"
     pairs: Sequence[tuple[str, str]]
+    tones: Sequence[Tone] = ()
+
+    def toned(self) -> list[tuple[str, str, Tone]]:
+        """Each name with its value and its tone."""
+        tones: Sequence[Tone] = self.tones or [""] * len(self.pairs)
+        return [(name, value, tone) for (name, value), tone in zip(self.pairs, tones, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +75,10 @@ class TableRows:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A drawing as a specification of Vega-Lite, and the same in words; a terminal leaves it out."""
+    """A drawing as SVG, which `charts` makes of data, and the same in words; a terminal leaves it out."""
 
     kind: ClassVar[str] = "picture"
-    spec: Mapping[str, object]
+    svg: str
     description: str
 
 

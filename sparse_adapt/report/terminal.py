@@ -88,8 +88,10 @@ def _shown(part: Part) -> Iterator[RenderableType]:
             yield Text(text, style=STYLES[tone])
         case Listing(lines):
             yield from (Text(f"- {line.text}", style=STYLES[line.tone]) for line in lines)
-        case Facts(pairs):
-            yield Grid([(Text(name, style=QUIET), Text(value)) for name, value in pairs])
+        case Facts():
+            yield Grid(
+                [(Text(name, STYLES[tone] or QUIET), Text(value)) for name, value, tone in part.toned()]
+            )
         case TableRows(table):
             yield to_rich(table)
         case CommandText(text):
