@@ -100,9 +100,8 @@ mistake, the size of a document's vector, and how much of the scores comes from 
     ),
     CODE("""show(before_after(demo["columns"]))"""),
     CODE(
-        """for criterion in demo["criteria"]:
-    print("holds      " if criterion["holds"] else "falls short", criterion["number"], criterion["name"])
-    print("           ", criterion["found"])"""
+        """for line in report["ruling"]["lines"]:
+    print(f"{line['about']:8}", line["text"])"""
     ),
     TEXT(
         """## Why a document was found

@@ -59,6 +59,7 @@ class Demo(CommandResult):
     model: Path
     corpus: str
     report: "Report"
+    full: bool = False
 
     @property
     def headline(self) -> str:
@@ -76,17 +77,17 @@ class Demo(CommandResult):
         return tabulate_demo(self.report).rows
 
     def sections(self) -> Sequence[Section]:
-        """The table of what each stage gained, and the verdict."""
-        from sparse_adapt.pipeline.demo_report import tabulate_demo, verdict_lines
+        """The table of what each stage gained, and the ruling."""
+        from sparse_adapt.pipeline.demo_report import tabulate_demo
+        from sparse_adapt.pipeline.report import ruling_parts
 
-        return untitled(tabulate_demo(self.report), *verdict_lines(self.report))
+        return untitled(tabulate_demo(self.report, full=self.full), *ruling_parts(self.report))
 
     def after(self) -> After:
-        """What was written; a term and a question to ask the model, and how its vectors are written."""
+        """What was written; a question to ask the model, a term to look into, and how its vectors are written."""
         shown, named = self.report["demo"], of_run(self.model, self.folder, self.corpus)
         question = next(iter(shown["hard_queries"].values()))
-        commands = (("diagnose", shown["terms"][0]), ("explain", question), ("search", question))
-        steps = [line(command, words, *named) for command, words in commands]
+        steps = [line("explain", question, *named), line("diagnose", shown["terms"][0], *named)]
         steps.append(exported(str(self.model), self.corpus, f"{self.folder}-export"))
         wrote = [(self.folder, f"a folder a stage, and {self.folder / 'report.json'}")]
         return After(wrote=wrote, run=self.folder, next_steps=steps)
@@ -112,16 +113,19 @@ def demo(
     alone: Annotated[
         bool, Option("Show also fine-tuning without new tokens; a minute or more of training.")
     ] = False,
+    full: Annotated[
+        bool, Option("Print every figure of the table, and not only the ten rows that decide.")
+    ] = False,
     progress: bool | None = None,
     **settings: Annotated[Any, TRAINING],  # noqa: ANN401 - checked by their own types
 ) -> Demo:
     """Adapt a model to a bundled corpus; show what each stage gains.
 
-    The table at the end compares the base model and the model after each stage.
+    The table at the end compares the base model and the model after each stage; a ruling says whether to use it.
 
     >>> import sparse_adapt as sa
     >>> sa.demo(out="my-demo").model  # doctest: +SKIP
-    PosixPath('my-demo/4-rank')
+    PosixPath('my-demo/4-distill')
     """
     from sparse_adapt.pipeline.demo_report import first_look
     from sparse_adapt.pipeline.plan import make_plan
@@ -141,7 +145,7 @@ def demo(
             say(each)
     with progress_bars(progress) as bars:
         done = run_demo(plan, place, bars, alone=alone)
-    return Demo(place.folder, done.model, corpus, done.report)
+    return Demo(place.folder, done.model, corpus, done.report, full)
 
 
 @declared
@@ -204,8 +208,8 @@ def run(
     if vary is not None:
         return _varied(plan, vary, place, progress)
     from sparse_adapt.pipeline.estimate import describe, expected_of_run
+    from sparse_adapt.pipeline.report import ruling_parts
     from sparse_adapt.pipeline.run import run as carry_out
-    from sparse_adapt.selection.rule import retention_lines
 
     if not resume and (rows := expected_of_run(plan)):
         for each in describe(rows):
@@ -214,9 +218,10 @@ def run(
         done = carry_out(plan, place, bars)
     wrote = [(folder, f"{len(plan.stages)} stages, the last model in {done.model}")]
     steps = [] if done.corpus is None else lines_to_measure(plan.model, done.model, done.corpus)
-    lines = retention_lines(done.report.get("retention", {}))
-    ending = After(wrote=wrote, run=done.folder, next_steps=steps, shows=bool(lines))
-    return Tables(done.report, list(lines), ending)
+    shown = ruling_parts(done.report)
+    return Tables(
+        done.report, shown, After(wrote=wrote, run=done.folder, next_steps=steps, shows=bool(shown))
+    )
 
 
 def _varied(plan: "Plan", values: str, place: Place, progress: bool | None) -> "Sensitivity":

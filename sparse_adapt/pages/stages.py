@@ -5,12 +5,12 @@ from pathlib import Path
 
 from sparse_adapt.pages.subject import RunSubject
 from sparse_adapt.pipeline.choice import tabulate
-from sparse_adapt.pipeline.demo_report import has_alone
+from sparse_adapt.pipeline.demo_report import has_alone, tabulate_demo
 from sparse_adapt.pipeline.report import ColumnFigures
 from sparse_adapt.report.charts import lines
 from sparse_adapt.report.sections import Fold, Part, Picture, Pictures, Prose, Section, TableRows
 from sparse_adapt.report.tables import Column, Row, Table
-from sparse_adapt.selection.evidence import BACKGROUND
+from sparse_adapt.selection.evidence import BACKGROUND, FALSE_ACTIVATIONS
 from sparse_adapt.stages.record import StageRecord
 from sparse_adapt.stages.table import STAGES
 from sparse_adapt.training.loop import HISTORY_FILE, read_history
@@ -33,6 +33,7 @@ def stages_section(subject: RunSubject) -> Section:
     if columns:
         note = f"After each stage. {SAYS_ALONE}" if has_alone(subject.report) else "After each stage."
         parts.append(Pictures(before_after(columns), note))
+        parts.append(Fold("Every figure after each stage", [TableRows(tabulate_demo(subject.report))]))
     models = subject.report.get("adapt", {}).get("choice", {}).get("tried", [])
     if models:
         parts.append(TableRows(tabulate(subject.report)))
@@ -49,7 +50,7 @@ def stages_section(subject: RunSubject) -> Section:
 
 
 def before_after(columns: Sequence[ColumnFigures]) -> list[Picture]:
-    """nDCG@10 of unseen queries, weights a document, background queries that activate a term: after each stage."""
+    """After each stage: nDCG@10 of unseen queries, weights of terms, queries that activate one by mistake, sizes."""
     order = [each["name"] for each in columns]
     rows: list[Row] = [
         {"model": each["name"], "nDCG@10": value, "kind": kind}
@@ -60,11 +61,12 @@ def before_after(columns: Sequence[ColumnFigures]) -> list[Picture]:
         {"model": each["name"], "weights": each["nonzero_document"], "kind": "a document"} for each in columns
     ]
     active: list[Row] = [
-        {"model": each["name"], "%": 100 * share, "kind": f"{kind} queries"}
+        {"model": each["name"], "%": 100 * share, "kind": kind}
         for each in columns
         for kind, share in (
-            ("background", each["general"][BACKGROUND.name][BACKGROUND.measure]),
-            ("control", each["control_active"]),
+            ("background queries", each["general"][BACKGROUND.name][BACKGROUND.measure]),
+            ("control queries", each["control_active"]),
+            ("general questions", each["general"][FALSE_ACTIVATIONS.name][FALSE_ACTIVATIONS.measure]),
         )
     ]
     noise: list[Row] = [
@@ -82,19 +84,22 @@ def before_after(columns: Sequence[ColumnFigures]) -> list[Picture]:
 
 
 def _weights(columns: Sequence[ColumnFigures]) -> list[Row]:
-    """The mean weight of all terms where they are said and where they are meant, and the largest elsewhere."""
+    """The mean weight of all terms where they are said and where they are meant, and the largest in other texts."""
     rows: list[Row] = []
     for each in columns:
-        weights = [value for term in each["terms"] for value in term["weights"].values()]
-        of_hard_queries = [value for term in each["terms"] for value in term["hard_queries"].values()]
-        elsewhere = [term["others_largest"] for term in each["terms"]]
+        terms = each["terms"]
         figures = {
-            "where said": sum(weights) / max(1, len(weights)),
-            "where meant": sum(of_hard_queries) / max(1, len(of_hard_queries)),
-            "elsewhere, largest": max(elsewhere, default=0.0),
+            "where said": _mean([value for term in terms for value in term["weights"].values()]),
+            "where meant": _mean([value for term in terms for value in term["meant"].values()]),
+            "other documents, largest": max((term["others_largest"] for term in terms), default=0.0),
+            "control queries, largest": max((term["control_largest"] for term in terms), default=0.0),
         }
         rows += [{"model": each["name"], "weight": value, "kind": kind} for kind, value in figures.items()]
     return rows
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / max(1, len(values))
 
 
 def _over(title: str, rows: Sequence[Row], order: Sequence[str], measure: str) -> Picture:

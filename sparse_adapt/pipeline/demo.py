@@ -22,7 +22,7 @@ from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.files.place import Place, portable
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.demo_report import ALONE, BASE, KINDS, SPLITS, TOP, criteria, has_alone
+from sparse_adapt.pipeline.demo_report import ALONE, BASE, KINDS, SPLITS, TOP, has_alone
 from sparse_adapt.pipeline.estimate import Expected, expected_of_plan
 from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.report import ColumnFigures, Demonstrated, DemoTermFigures, HardQuery
@@ -39,12 +39,12 @@ from sparse_adapt.pipeline.run import (
     whole_run,
     write_report,
 )
+from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
 from sparse_adapt.retrieve.search import top_k
 from sparse_adapt.selection.comparison import JudgedDocuments, judged_evidence
 from sparse_adapt.selection.evidence import BACKGROUND
-from sparse_adapt.selection.general import read_general_rows
 from sparse_adapt.selection.questions import general_collection
 from sparse_adapt.selection.retention import (
     EncodedCollection,
@@ -55,19 +55,23 @@ from sparse_adapt.selection.retention import (
     known_of,
     retention_figures,
     retention_of,
+    texts_in,
 )
 from sparse_adapt.terms.function_words import function_tokens
 from sparse_adapt.terms.mining import read_terms
+from sparse_adapt.training.loop import StepProgress
 
+MEASURING = "measure: general texts read"
 QUESTIONS = 900  # general ones: a model answers them in a third of the time that all of them take
 
 
 class TermTexts(NamedTuple):
-    """A term, the rows of the documents that say it, and the hard queries that mean it."""
+    """A term, the rows of the documents that say it, the hard queries that mean it, and the unseen ones that do."""
 
     term: str
     rows: list[int]
     hard_query_ids: list[str]
+    unseen_query_ids: list[str]
 
 
 @dataclass(frozen=True)
@@ -93,11 +97,15 @@ class Scene:
     @property
     def hard_queries(self) -> list[Query]:
         """Queries that mean a term without saying it, and that a model may be trained on."""
-        return [query for query in self.splits["train"].queries if query.kind == "semantic"]
+        return self.semantic_queries("train")
 
-    def relevant(self, query: Query) -> list[str]:
-        """Ids of the documents that are relevant to a hard query."""
-        judged = self.splits["train"].judgements[query.query_id]
+    def semantic_queries(self, split: str) -> list[Query]:
+        """Queries of a split that mean a term without saying it."""
+        return [query for query in self.splits[split].queries if query.kind == "semantic"]
+
+    def relevant(self, query: Query, split: str = "train") -> list[str]:
+        """Ids of the documents that are relevant to a query of a split."""
+        judged = self.splits[split].judgements[query.query_id]
         return [document_id for document_id, grade in judged.items() if grade > 0]
 
 
@@ -121,8 +129,11 @@ def _texts_of(scene: Scene, term: str) -> TermTexts:
     word = re.compile(rf"(?<!\w){re.escape(term)}(e?s)?(?!\w)", re.IGNORECASE)
     rows = [row for row, document in enumerate(scene.documents) if word.search(document.full_text)]
     names = {scene.documents[row].document_id for row in rows}
-    hard = [query.query_id for query in scene.hard_queries if names & set(scene.relevant(query))]
-    return TermTexts(term, rows, hard)
+    hard, unseen = (
+        [each.query_id for each in scene.semantic_queries(split) if names & set(scene.relevant(each, split))]
+        for split in SPLITS
+    )
+    return TermTexts(term, rows, hard, unseen)
 
 
 class DemoColumn(NamedTuple):
@@ -132,8 +143,8 @@ class DemoColumn(NamedTuple):
     retained: Groups
 
 
-def measure(model: SparseEncoder, scene: Scene) -> DemoColumn:
-    """One column."""
+def measure(model: SparseEncoder, scene: Scene, progress: Progress = no_progress) -> DemoColumn:
+    """One column. `progress` hears of the general texts, which take longest."""
     documents = encode(model, [document.full_text for document in scene.documents], "document")
     queries = {
         split: encode(model, [query.text for query in collection.queries], "query")
@@ -143,7 +154,9 @@ def measure(model: SparseEncoder, scene: Scene) -> DemoColumn:
         split: evaluate_vectors(queries[split], documents, collection)
         for split, collection in scene.splits.items()
     }
-    retained = _retained(model, scene, EncodedCollection(scene.splits["test"], queries["test"], documents))
+    general = encode_collection(model, scene.general, progress)
+    domain = EncodedCollection(scene.splits["test"], queries["test"], documents)
+    retained = _retained(model, scene, domain, general)
     figures: ColumnFigures = {
         "general": {kind: each["model"] for kind, each in retention_figures(retained).items()},
         "hard_queries": _ranks(scene, queries["train"], documents),
@@ -160,9 +173,11 @@ def measure(model: SparseEncoder, scene: Scene) -> DemoColumn:
     return DemoColumn(figures, retained)
 
 
-def _retained(model: SparseEncoder, scene: Scene, domain: EncodedCollection) -> Groups:
+def _retained(
+    model: SparseEncoder, scene: Scene, domain: EncodedCollection, general: EncodedCollection
+) -> Groups:
     """What the model keeps of what it knew, both sides in a mixed index, and background texts that activate a term."""
-    general, terms = encode_collection(model, scene.general), _terms(model, scene)
+    terms = _terms(model, scene)
     groups = retention_of(model, domain, general, scene.known, terms)
     active = background_false_activations(model, terms).astype(np.float64)
     return {**groups, BACKGROUND.name: {BACKGROUND.measure: active}}
@@ -215,12 +230,15 @@ def _term_figures(
     own, others = texts.rows, np.setdiff1d(np.arange(len(scene.documents)), texts.rows)
     weights = _weight(documents, ids)
     largest = int(others[weights[others].argmax()]) if len(others) else None
-    by_query = dict(
-        zip(
-            (query.query_id for query in scene.splits["train"].queries),
-            _weight(queries["train"], ids),
-            strict=True,
+    of_hard, of_unseen = (
+        dict(
+            zip(
+                (each.query_id for each in scene.splits[split].queries),
+                _weight(queries[split], ids),
+                strict=True,
+            )
         )
+        for split in SPLITS
     )
     return {
         "term": texts.term,
@@ -231,7 +249,8 @@ def _term_figures(
         "others_firing": int((weights[others] > 0).sum()),
         "others_largest": float(weights[others].max(initial=0.0)),
         "others_largest_in": None if largest is None else scene.documents[largest].document_id,
-        "hard_queries": {query_id: float(by_query[query_id]) for query_id in texts.hard_query_ids},
+        "hard_queries": {query_id: float(of_hard[query_id]) for query_id in texts.hard_query_ids},
+        "meant": {query_id: float(of_unseen[query_id]) for query_id in texts.unseen_query_ids},
         "control_largest": max(
             float(_weight(queries[split], ids)[_of_kind(collection.queries, "control")].max(initial=0.0))
             for split, collection in scene.splits.items()
@@ -329,27 +348,35 @@ def run_demo(plan: Plan, place: Place, listener: Listener | None = None, *, alon
         if alone:
             models[ALONE] = str(_fine_tuned_alone(plan, work, listener))
         models |= {stage: str(outcome.folder) for stage, outcome in zip(plan.stages, outcomes, strict=True)}
-        progress = listener.begin("measure")
+        advance = _by_texts(listener.begin(MEASURING), len(models) * texts_in(scene.general))
         columns, measured = list[ColumnFigures](), list[DemoColumn]()
-        for number, (name, model) in enumerate(models.items(), start=1):
-            measured.append(measure(SparseEncoder.load(model), scene))
+        for name, model in models.items():
+            measured.append(measure(SparseEncoder.load(model), scene, advance))
             columns.append({"name": name, "model": portable(model, work, work), **measured[-1].figures})
-            if progress is not None:
-                progress(number, len(models), {})
         first, *_, last = (each.retained for each in measured)
         retention = retention_figures(last, first, questions=scene.general.queries)
         shown: Demonstrated = {
             "terms": [texts.term for texts in scene.terms],
             "hard_queries": {query.query_id: query.text for query in scene.hard_queries},
             "columns": columns,
-            "criteria": [
-                each._asdict() for each in criteria(columns[0], columns[-1], read_general_rows(retention))
-            ],
         }
         base, final = SparseEncoder.load(plan.model), SparseEncoder.load(outcomes[-1].folder)
         evidence = judged_evidence(base, final, JudgedDocuments.of(plan.corpus, work))
         write_report(work, plan, outcomes, {"demo": shown, "evidence": evidence, "retention": retention})
     return read_finished(place.folder)
+
+
+def _by_texts(step: StepProgress | None, total: int) -> Progress:
+    """Progress by how many more texts are read, where a listener of stages hears of each step."""
+    done = 0
+
+    def advance(number: int) -> None:
+        nonlocal done
+        done += number
+        if step is not None:
+            step(done, total, {})
+
+    return advance
 
 
 def _fine_tuned_alone(plan: Plan, work: Path, listener: Listener) -> Path:

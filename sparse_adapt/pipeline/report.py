@@ -1,9 +1,12 @@
-"""What `report.json` of a run holds, for those who show it."""
+"""What `report.json` of a run holds, for those who show it, and the evidence of the run's ruling in it."""
 
 from typing import TypedDict
 
+from sparse_adapt.report.sections import Part
 from sparse_adapt.report.tables import Retained
-from sparse_adapt.selection.record import Chosen, OnJudged
+from sparse_adapt.selection.evidence import Evidence
+from sparse_adapt.selection.record import Chosen, OnJudged, RulingRecord
+from sparse_adapt.selection.ruling import Case, Ruling, rule
 from sparse_adapt.stages.record import StageRecord
 
 
@@ -16,7 +19,10 @@ class HardQuery(TypedDict):
 
 
 class DemoTermFigures(TypedDict):
-    """A term's weight in each document that says it and each hard query that means it, and the largest elsewhere."""
+    """A term's weight in each document that says it and each query that means it, and the largest elsewhere.
+
+    The queries are the hard ones, and, as `meant`, the unseen ones.
+    """
 
     term: str
     single_token: bool
@@ -27,6 +33,7 @@ class DemoTermFigures(TypedDict):
     others_largest: float
     others_largest_in: str | None
     hard_queries: dict[str, float]
+    meant: dict[str, float]
     control_largest: float
 
 
@@ -49,12 +56,11 @@ ColumnFigures = TypedDict(
 
 
 class Demonstrated(TypedDict):
-    """What the demo adds: its terms, a text for each hard query, a column for each model, what it asks of them."""
+    """What the demo adds: its terms, a text for each hard query, a column for each model."""
 
     terms: list[str]
     hard_queries: dict[str, str]
     columns: list[ColumnFigures]
-    criteria: list[dict[str, object]]
 
 
 class Adapted(TypedDict, total=False):
@@ -84,5 +90,66 @@ class Report(TypedDict, total=False):
     stages: list[StageRecord]
     retention: dict[str, Retained]
     evidence: OnJudged
+    ruling: RulingRecord
     demo: Demonstrated
     adapt: Adapted
+
+
+# -- the ruling -----------------------------------------------------------------------------------
+
+
+def ruling_of(report: Report) -> Ruling | None:
+    """The ruling of a run, made now where its report holds none; None where nothing was measured."""
+    if "ruling" in report:
+        return Ruling.of(report["ruling"])
+    return rule(_case(report)) if "evidence" in report else None
+
+
+def ruling_parts(report: Report) -> list[Part]:
+    """What a terminal and a page show of the ruling of a run; nothing where nothing was measured."""
+    ruling = ruling_of(report)
+    return [] if ruling is None else ruling.parts()
+
+
+def _case(report: Report) -> Case:
+    evidence = report["evidence"]
+    return Case(
+        gains=[Evidence(**row) for row in evidence.get("rows", ())],
+        judged_by=str(evidence.get("judged by", "")),
+        retention=retention_in(report),
+        weights=_weights(report),
+        encode=_encode_again(report),
+        kept=_why_base(report),
+    )
+
+
+def retention_in(report: Report) -> dict[str, Retained]:
+    """What a run found of the base model's knowledge; nothing where it didn't look."""
+    return report["adapt"].get("retention", {}) if "adapt" in report else report.get("retention", {})
+
+
+def _weights(report: Report) -> tuple[float, float] | None:
+    """Weights of a document, before and after, of a run that measured them."""
+    if "demo" in report:
+        first, *_, last = report["demo"]["columns"]
+        return first["nonzero_document"], last["nonzero_document"]
+    if "adapt" in report:
+        choice = report["adapt"]["choice"]
+        before, after = choice["tried"][0], choice["tried"][choice["kept"]]
+        return before["nonzero_document"], after["nonzero_document"]
+    return None
+
+
+def _encode_again(report: Report) -> str:
+    if "adapt" in report and report["adapt"].get("frozen"):
+        count = report["adapt"]["documents_with_a_new_term"]
+        return f"encode again the {count:,} documents that hold a new term: their ids are in reencode.txt"
+    return "encode every document again"
+
+
+def _why_base(report: Report) -> str:
+    """Why an adaptation keeps the base model; empty where it keeps another."""
+    choice = report["adapt"]["choice"] if "adapt" in report else None
+    if choice is None or choice["kept"] != 0:
+        return ""
+    return choice.get("refused") or "no model ranks the queries that were set aside better"

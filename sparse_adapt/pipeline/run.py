@@ -14,20 +14,21 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 from sparse_adapt import __version__
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import tidy
-from sparse_adapt.files.marker import remove
+from sparse_adapt.files.marker import remove, vouching
 from sparse_adapt.files.place import Place, absolute, is_there, portable, source_in
 from sparse_adapt.files.processes import common_folder, is_main
 from sparse_adapt.files.steps import made_from_same, stamps_of, to_record
 from sparse_adapt.files.writing import write_json, write_text
 from sparse_adapt.model.folder import ModelFolder, ModelSource, of_model
 from sparse_adapt.pipeline.plan import Plan, plan_text
-from sparse_adapt.pipeline.report import Report
+from sparse_adapt.pipeline.report import Report, ruling_of
+from sparse_adapt.stages.card import making_of, write_card
 from sparse_adapt.stages.inputs import Inputs
 from sparse_adapt.stages.record import made_from, read_stage_record, source_of, sources
 from sparse_adapt.stages.runner import Outcome, carry_out_stage
@@ -174,8 +175,11 @@ def run_stage(
 
 
 def write_report(work: Path, plan: Plan, outcomes: Sequence[Outcome], more: Mapping[str, object]) -> None:
-    """Put what was done, and what else is known, into a run folder. What lies in it is named from there."""
-    report = {
+    """Put what was done, what else is known, and the ruling into a run folder, whose paths are named from there.
+
+    The card of the final model has the ruling too.
+    """
+    report: dict[str, Any] = {
         "version": __version__,
         "written": time.strftime(WRITTEN),
         "model": absolute(plan.model),
@@ -186,6 +190,12 @@ def write_report(work: Path, plan: Plan, outcomes: Sequence[Outcome], more: Mapp
         "stages": [_record_of(outcome, work) for outcome in outcomes],
         **more,
     }
+    ruling = ruling_of(cast("Report", report))
+    if ruling is not None:
+        report["ruling"] = ruling.plain()
+        model = work / report["final"]
+        with vouching(model):
+            write_card(model, making_of(model)._replace(ruling=list(map(str, ruling.lines))))
     write_json(work / REPORT_FILE, report)
 
 

@@ -46,7 +46,7 @@ from sparse_adapt.selection.models import (
     keep,
 )
 from sparse_adapt.selection.record import Chosen, OnJudged
-from sparse_adapt.selection.retention import DEPTH, background_false_activations, known_of, new_terms, say_new
+from sparse_adapt.selection.retention import DEPTH, known_of, say_new
 from sparse_adapt.selection.rule import BESIDE_RANKING, decide
 from sparse_adapt.synthetic.labels import Reworded, reworded
 from sparse_adapt.synthetic.queries import HELD
@@ -279,21 +279,13 @@ def _some(documents: tuple[Document, ...], judged: Collection | None) -> tuple[D
 
 
 def judged_evidence(base: SparseEncoder, model: SparseEncoder, judged: JudgedDocuments) -> OnJudged:
-    """What both models reach on judged queries, all and each kind, and how many background ones activate a new term.
-
-    As `report.json` holds it under `evidence`.
-    """
+    """What both models reach on judged queries, all and each kind, as `report.json` holds it under `evidence`."""
     rows = (
         []
         if judged.queries is None
         else _of_judged(*(evaluate_model(each, judged.queries) for each in (base, model)))
     )
-    false_activations = background_false_activations(model, new_terms(model))
-    return {
-        "judged by": judged.source,
-        "rows": [row._asdict() for row in rows],
-        "background queries that activate a term": float(false_activations.mean()),
-    }
+    return {"judged by": judged.source, "rows": [row._asdict() for row in rows]}
 
 
 def _of_judged(base: ModelResult, model: ModelResult) -> list[Evidence]:

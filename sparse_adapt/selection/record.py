@@ -22,9 +22,16 @@ Tried = TypedDict(
 
 OnJudged = TypedDict(
     "OnJudged",
-    {"judged by": str, "rows": list[dict[str, Any]], "background queries that activate a term": float},
+    {"judged by": str, "rows": list[dict[str, Any]]},
     total=False,
 )  # what both models reach on judged queries; a row is an `Evidence`
+
+
+class RulingRecord(TypedDict):
+    """A ruling: the verdict, and lines that are each a `RulingLine`."""
+
+    verdict: Any
+    lines: list[dict[str, Any]]
 
 
 class Chosen(TypedDict, total=False):

@@ -20,7 +20,7 @@ from sparse_adapt.model.encoder import NewToken, read_vocabulary
 from sparse_adapt.model.folder import CARD_FILE, UNKNOWN, ModelOrigin, origin_of
 from sparse_adapt.model.idf import TOKEN_SCALES_FILE
 from sparse_adapt.model.layout import is_dense
-from sparse_adapt.report.tables import Column, Table, to_markdown
+from sparse_adapt.report.tables import MARKDOWN_SIGNS, Column, Table, to_markdown
 from sparse_adapt.stages.record import StageRecord, read_stage_record
 from sparse_adapt.stages.table import find_stage, stage_names
 
@@ -41,7 +41,8 @@ HERE = "PATH_OR_HUB_ID"
 class Making(NamedTuple):
     """How a model was made: from which base, by which stages (their records, the first one first), by what command.
 
-    `measures` is a table of before and after, `general` one of general questions, where there are some.
+    `measures` is a table of before and after, `general` one of general questions, where there are some. `ruling`:
+    whether to use it, line by line, where a run has measured it.
     """
 
     base: str
@@ -49,6 +50,7 @@ class Making(NamedTuple):
     command: str = ""
     measures: Table | None = None
     general: Table | None = None
+    ruling: Sequence[str] = ()
 
 
 def making_of(source: str | Path) -> Making:
@@ -129,7 +131,13 @@ def card_text(folder: Path, making: Making) -> str:
     """The card of a model folder."""
     origin = origin_of(making.base) if making.base else ModelOrigin("another model", "", UNKNOWN, "")
     tokens = read_vocabulary(folder)[0]
-    parts = [_header(folder, origin), _opening(origin, tokens), _added(folder, tokens), _made(making)]
+    parts = [
+        _header(folder, origin),
+        _opening(origin, tokens),
+        _ruling(making),
+        _added(folder, tokens),
+        _made(making),
+    ]
     for title, table in (
         ("Before and after", making.measures),
         ("What it keeps of general knowledge", making.general),
@@ -160,6 +168,15 @@ def _header(folder: Path, origin: ModelOrigin) -> str:
 def _opening(origin: ModelOrigin, tokens: Sequence[NewToken]) -> str:
     title = f"{origin.name} with {_counted(tokens)}" if tokens else f"{origin.name}, taught further"
     return f"# {title}\n\nMade from `{origin.hub_id or origin.name}` by sparse-adapt {__version__}.\n"
+
+
+def _ruling(making: Making) -> str:
+    """Whether to use it: the first line as a sentence, the others as a list."""
+    if not making.ruling:
+        return ""
+    first, *others = (line.translate(MARKDOWN_SIGNS) for line in making.ruling)
+    listed = "".join(f"- {line}\n" for line in others)
+    return f"## Whether to use it\n\n{first}\n" + (f"\n{listed}" if listed else "")
 
 
 def _added(folder: Path, tokens: Sequence[NewToken]) -> str:
