@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 from scipy.stats import ttest_rel
 
-from sparse_adapt.collection.readers import Query, write_documents, write_judgements, write_queries
+from sparse_adapt.collection.readers import (
+    Document,
+    Query,
+    write_documents,
+    write_judgements,
+    write_queries,
+)
 from sparse_adapt.errors import InputError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.evaluate import (
@@ -22,6 +28,7 @@ from sparse_adapt.retrieve.evaluate import (
     Collection,
     ModelResult,
     compare,
+    evaluate_dense,
     evaluate_model,
     evaluate_run,
     evaluate_vectors,
@@ -86,6 +93,19 @@ def test_an_empty_result_counts_as_zero():
     for measure, values in measured.values.items():
         assert values.tolist() == [0.2 if measure == "p@5" else 1.0, 0.0, 0.0]
     assert evaluate_run({}, judgements).means == dict.fromkeys(MEASURES, 0.0)
+
+
+def test_the_document_that_a_query_is_is_no_answer_to_it():
+    run = {"a": {"a": 9.0, "b": 1.0}, "b": {"c": 5.0, "b": 4.0, "a": 3.0}}
+    means = evaluate_run(run, {"a": {"b": 1}, "b": {"a": 1}}).means
+    assert means["mrr@10"] == pytest.approx(
+        (1 + 1 / 2) / 2
+    )  # with the queries themselves it would be (1/2 + 1/3) / 2
+
+
+def test_ids_of_queries_and_documents_that_are_alike_by_chance_leave_nothing_out():
+    run = {"1": {"1": 9.0, "2": 1.0}, "2": {"2": 5.0, "1": 4.0}}
+    assert evaluate_run(run, {"1": {"1": 1}, "2": {"1": 1}}).means["mrr@10"] == pytest.approx((1 + 1 / 2) / 2)
 
 
 def test_numba_keeps_its_threads():
@@ -265,6 +285,28 @@ def test_judged_documents_that_the_corpus_lacks_are_said(folder, capfd):
     read_collection(folder, "more")
     told = "2 of 3 judged documents aren't in the corpus ('x1'), and count as not found"
     assert capfd.readouterr().err == f"{folder}: {told}\n"
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_queries_that_are_documents_are_said_and_left_out_of_their_own_rankings(tmp_path, capfd, depth):
+    (tmp_path / "qrels").mkdir()
+    write_documents(tmp_path / "corpus.jsonl", [Document("a", "x"), Document("b", "x"), Document("c", "x")])
+    write_queries(tmp_path / "queries.jsonl", [Query("a", "x"), Query("q", "x")])
+    write_judgements(tmp_path / "qrels" / "test.tsv", {"a": {"b": 1}, "q": {"a": 1}})
+    collection = read_collection(tmp_path)
+    told = (
+        "1 of 2 queries have the id of a document, which is left out of the query's own ranking, as BEIR does"
+    )
+    assert capfd.readouterr().err == f"{tmp_path}: {told}\n"
+    result = evaluate_vectors(vectors([[1], [1]]), vectors([[3], [2], [1]]), collection, depth)
+    ranked = {
+        "a": {"b": 2.0, "c": 1.0},
+        "q": {"a": 3.0, "b": 2.0},
+    }  # as deep as asked, though one is left out
+    assert result.run == {name: dict(list(scores.items())[:depth]) for name, scores in ranked.items()}
+    assert result.values["ndcg@10"].tolist() == [1.0, 1.0]
+    dense = evaluate_dense(np.ones((2, 1), np.float32), np.array([[3], [2], [1]], np.float32), collection)
+    assert list(dense.run["a"]) == ["b", "c"]
 
 
 def test_a_split_that_measures_nothing_is_refused(folder):

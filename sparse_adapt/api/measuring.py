@@ -193,10 +193,11 @@ def evaluate(
 
     collection: a BEIR folder, a bundled name or an `ir_datasets` id, which brings its queries and judgements; or a
     corpus, with `queries` and `judgements` in memory or as files. `split` chooses `qrels/SPLIT.tsv` of a folder.
-    Queries without a positive judgement are left out. Models may be sparse or dense. `general` measures beside it what
-    a sparse model keeps of what it knew (`retention` in the figures): "general", the questions that come with the
-    package, or another judged collection. Raises InputError where a judged query has no text, and
-    ConfigError where documents in memory come without queries or judgements, or a dense model with `general`.
+    Queries without a positive judgement are left out. A document that has a query's own id is left out of that query's
+    ranking, as BEIR does (ArguAna, Quora), unless such a document is judged relevant. Models may be sparse or dense.
+    `general` measures beside it what a sparse model keeps of what it knew (`retention` in the figures): "general", the
+    questions that come with the package, or another judged collection. Raises InputError where a judged query has no
+    text, and ConfigError where documents in memory come without queries or judgements, or a dense model with `general`.
 
     >>> import sparse_adapt as sa
     >>> found = sa.evaluate(

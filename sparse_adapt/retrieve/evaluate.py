@@ -2,8 +2,9 @@
 
 Measures come from ranx: nDCG with linear gains, reciprocal rank, average precision, precision and recall, each with
 its usual cut. A query without a positive judgement is left out, one with an empty result counts as 0, and
-documents with equal scores stand in document order. Beside them stands what the ranking costs: how many
-non-zero weights a document and a query have.
+documents with equal scores stand in document order. Where queries are documents themselves (ArguAna, Quora), the
+document that has a query's own id is left out of its ranking, as BEIR does. Beside the measures stands what the
+ranking costs: how many non-zero weights a document and a query have.
 """
 
 import warnings
@@ -113,8 +114,10 @@ class ModelResult:
 def evaluate_run(run: Run, judgements: Judgements) -> Measured:
     """Measures of a ranking, per query that has a positive judgement, in the order of the judgements.
 
-    A query's documents rank by score; equal scores keep the order in which the run names them.
+    A query's documents rank by score; equal scores keep the order in which the run names them. The document with the
+    query's own id isn't ranked.
     """
+    run = without_own(run, judgements)
     query_ids = judged_queries(judgements)
     answered = [index for index, query_id in enumerate(query_ids) if run.get(query_id)]
     values = {measure: np.zeros(len(query_ids)) for measure in MEASURES}
@@ -132,6 +135,25 @@ def judged_queries(judgements: Judgements) -> tuple[str, ...]:
         for query_id, documents in judgements.items()
         if any(judgement > 0 for judgement in documents.values())
     )
+
+
+def without_own(run: Run, judgements: Judgements) -> Run:
+    """The same rankings, none of which holds the document that has the query's own id.
+
+    BEIR leaves it out (Thakur et al. 2021, arXiv:2104.08663), because such a query is the document. Where somebody
+    judges it relevant the ids are numbers that happen to be alike, and nothing is left out.
+    """
+    if _is_judged(judgements) or not any(query_id in scores for query_id, scores in run.items()):
+        return run
+    return {
+        query_id: {name: score for name, score in scores.items() if name != query_id}
+        for query_id, scores in run.items()
+    }
+
+
+def _is_judged(judgements: Judgements) -> bool:
+    """Whether a document with the id of some query is relevant to it."""
+    return any(documents.get(query_id, 0) > 0 for query_id, documents in judgements.items())
 
 
 def _as_arrays(ranking: dict[str, float], judged: dict[str, int]) -> tuple[Values, Values]:
@@ -206,7 +228,18 @@ def measurable(
     if lacking := sorted(judged - known):
         note = f"{len(lacking):,} of {len(judged):,} judged documents aren't in the corpus ({lacking[0]!r})"
         say_taken(str(source), f"{note}, and count as not found")
-    return Collection(in_order, tuple(texts[query_id] for query_id in query_ids), judgements)
+    collection = Collection(in_order, tuple(texts[query_id] for query_id in query_ids), judgements)
+    if own := own_documents(collection):
+        note = f"{len(own):,} of {len(query_ids):,} queries have the id of a document"
+        say_taken(str(source), f"{note}, which is left out of the query's own ranking, as BEIR does")
+    return collection
+
+
+def own_documents(collection: Collection) -> set[str]:
+    """The ids that queries share with documents, where a query is a document; see `without_own`."""
+    own = {query.query_id for query in collection.queries}
+    own &= {document.document_id for document in collection.documents}
+    return set() if _is_judged({query_id: collection.judgements[query_id] for query_id in own}) else own
 
 
 def evaluate_model(
@@ -237,9 +270,9 @@ def evaluate_vectors(
     """
     query_ids = [query.query_id for query in collection.queries]
     document_ids = [document.document_id for document in collection.documents]
-    run = search(queries, query_ids, documents, document_ids, depth)
+    run = search(queries, query_ids, documents, document_ids, _deeper(depth, collection))
     sizes = [np.diff(vectors.indptr).astype(np.float64) for vectors in (documents, queries)]
-    return _measured(run, sizes, collection)
+    return _measured(run, depth, sizes, collection)
 
 
 def evaluate_dense(
@@ -248,18 +281,26 @@ def evaluate_dense(
     """The same for dense vectors: queries (queries, H), documents (documents, H), every entry one that counts."""
     document_ids = [document.document_id for document in collection.documents]
     run: Run = {}
+    depth = _deeper(DEPTH, collection)
     for query, vector in zip(collection.queries, queries, strict=True):
         scores = documents @ vector
-        best = np.argsort(-scores, kind="stable")[:DEPTH]
+        best = np.argsort(-scores, kind="stable")[:depth]
         run[query.query_id] = {document_ids[row]: float(scores[row]) for row in best}
     sizes = [np.full(len(vectors), vectors.shape[1], np.float64) for vectors in (documents, queries)]
-    return _measured(run, sizes, collection)
+    return _measured(run, DEPTH, sizes, collection)
 
 
-def _measured(run: Run, sizes: Sequence[Values], collection: Collection) -> ModelResult:
+def _deeper(depth: int, collection: Collection) -> int:
+    """How many documents to look for, so that as many are left without a query's own."""
+    return depth + bool(own_documents(collection))
+
+
+def _measured(run: Run, depth: int, sizes: Sequence[Values], collection: Collection) -> ModelResult:
     """Measures of a run over a collection; sizes: non-zero weights of each document (documents,), then (queries,)."""
-    query_ids = [query.query_id for query in collection.queries]
-    measured = evaluate_run(run, {query_id: collection.judgements[query_id] for query_id in query_ids})
+    judgements = {query.query_id: collection.judgements[query.query_id] for query in collection.queries}
+    rankings = without_own(run, judgements)
+    run = {query_id: dict(islice(scores.items(), depth)) for query_id, scores in rankings.items()}
+    measured = evaluate_run(run, judgements)
     return ModelResult(collection.queries, {**measured.values, **dict(zip(SIZES, sizes, strict=True))}, run)
 
 
