@@ -106,7 +106,6 @@ class TestDocuments:
             ("doc_id\tdoc_text\nd1\tone\n", [Document("d1", "one")]),
             ("id\ttext\ttitle\nd1\tone\tT\n", [Document("d1", "one", "T")]),
             ("url\tID\tbody\tTitle\nx.org\td1\tone\tT\n", [Document("d1", "one", "T")]),
-            ("id\tof an argument\nd1\tone\n", [Document("id", "of an argument"), Document("d1", "one")]),
         ],
     )
     def test_headings_of_a_table(self, tmp_path, content, expected):

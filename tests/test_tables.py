@@ -11,7 +11,13 @@ from office import workbook
 from sparse_adapt.cli import main
 from sparse_adapt.collection.arguments import Corpus, definitions_of
 from sparse_adapt.collection.glossary import Definition, read_dictionary
-from sparse_adapt.collection.readers import Document, Query, read_documents, read_queries
+from sparse_adapt.collection.readers import (
+    Document,
+    Query,
+    read_documents,
+    read_judgements,
+    read_queries,
+)
 from sparse_adapt.collection.sheets import delimiter_of
 from sparse_adapt.errors import ConfigError, InputError, SparseAdaptError
 
@@ -121,6 +127,119 @@ def test_headings_of_unknown_names_are_no_data(tmp_path, content, first):
         list(read_documents(put(tmp_path, "c.csv", content)))
 
 
+TEXT = "the pump leaks oil into the gate"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("c.csv", f",text\n0,{TEXT}\n7,{TEXT}\n"),  # as pandas writes a frame
+        ("c.csv", f"text,\n{TEXT},0\n{TEXT},7\n".replace("text,\n", "text,#\n")),
+        ("c.csv", f"Unnamed: 0,text\n0,{TEXT}\n7,{TEXT}\n"),  # and what it read of that once more
+        ("c.csv", f",label,text\n0,a,{TEXT}\n7,b,{TEXT}\n"),
+        ("c.tsv", f"\tlabel\ttext\n0\ta\t{TEXT}\n7\tb\t{TEXT}\n"),
+        ("c.csv", f"index,text\n0,{TEXT}\n7,{TEXT}\n"),
+    ],
+)
+def test_a_column_without_a_heading_holds_the_ids(tmp_path, capfd, name, content):
+    path = put(tmp_path, name, content)
+    assert list(read_documents(path)) == [Document("0", TEXT), Document("7", TEXT)]
+    assert " as id" in capfd.readouterr().err
+    asked = put(tmp_path, f"q{path.suffix}", content.replace("text", "query"))
+    assert list(read_queries(asked)) == [Query("0", TEXT), Query("7", TEXT)]
+
+
+def test_a_data_frame_s_own_judgements_judge_its_own_documents(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    texts, asked = [TEXT, "cats sleep all day", "taxes help"], ["pump", "cats", "taxes"]
+    pandas.DataFrame({"text": texts}).to_csv(tmp_path / "corpus.csv")
+    pandas.DataFrame({"query": asked}).to_csv(tmp_path / "queries.csv")
+    frame = pandas.DataFrame({"text": texts}, index=pandas.Index([5, 6, 9]))
+    frame.to_parquet(tmp_path / "frame.parquet")
+    (tmp_path / "qrels").mkdir()
+    judged = pandas.DataFrame({"query-id": [0, 1, 2], "corpus-id": [0, 1, 2], "score": 1})
+    judged.to_csv(tmp_path / "qrels" / "test.tsv", sep="\t")
+    assert list(read_documents(tmp_path)) == [Document(str(place), text) for place, text in enumerate(texts)]
+    assert list(read_queries(tmp_path)) == [Query(str(place), text) for place, text in enumerate(asked)]
+    assert read_judgements(tmp_path) == {"0": {"0": 1}, "1": {"1": 1}, "2": {"2": 1}}
+    assert [each.document_id for each in read_documents(tmp_path / "frame.parquet")] == ["5", "6", "9"]
+
+
+def test_ids_of_our_own_making_are_said_or_refused(tmp_path, capfd):
+    path = put(tmp_path, "c.csv", "title,text\nPump,quiet\nSaw,loud\n")
+    assert [each.document_id for each in read_documents(path)] == ["2", "3"]
+    assert "; each id is the line's number\n" in capfd.readouterr().err
+    twice = put(tmp_path, "c2.csv", ",text\n0,a\n0,b\n")  # a column of something else
+    with pytest.raises(InputError, match="looks like headings"):
+        list(read_documents(twice))
+
+
+@pytest.mark.parametrize(
+    ("content", "first"),
+    [
+        ("en,ko\nZorbula Engine,조르불라 엔진\nVexel,벡셀\n", "'en', 'ko'"),
+        ("en,de\nzorbula engine,zorbula motor\nvexel knob,vexel knopf\n", "'en', 'de'"),
+        ("en-GB,pt_BR\nzorbula engine,motor zorbula\n", "'en-GB', 'pt_BR'"),
+        ("English,Deutsch\nzorbula engine,zorbula motor\n", "'English', 'Deutsch'"),
+        ("term,what is it\nbrenkel,steel plate\nzorbula,wooden gate\n", "'term', 'what is it'"),
+        ("was,Definition\nbrenkel,steel plate\n", "'was', 'Definition'"),
+        ("vok,klar\nbrenkel,a plate that stops the flow\n", "'vok', 'klar'"),  # one row of data
+        ("Vok,Klar\nbrenkel,steel plate\nzorbula,wooden gate\nvexel,brass knob\n", "'Vok', 'Klar'"),
+        ("vok,klar\nBrenkel,Steel plate\nZorbula,Wooden gate\nVexel,Brass knob\n", "'vok', 'klar'"),
+        ("VOK,KLAR\nBrenkel,steel plate\nZorbula,wooden gate\nVexel,brass knob\n", "'VOK', 'KLAR'"),
+        ("\tclaim\ttitle\n0\tthe pump\tTale\n".replace("\t", ","), "'', 'claim', 'title'"),
+        (",vok,klar\n0,brenkel,plate\n1,zorbula,gate\n", "'', 'vok', 'klar'"),
+        ("id,of an argument\nd1,one\n", "'id', 'of an argument'"),
+        ("Our glossary\n\nTerm,Klar\nbrenkel,steel plate\n", "'Term', 'Klar'"),
+    ],
+)
+def test_headings_are_never_a_term_or_a_document(tmp_path, content, first):
+    """All in a CSV; a reader that doesn't know the names asks for them."""
+    path = put(tmp_path, "g.csv", content)
+    reader = read_documents if "claim" in content or "argument" in content else read_dictionary
+    with pytest.raises(InputError, match=rf":\d: the row {first} looks like headings, .*--columns"):
+        list(reader(path))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "brenkel,steel plate\nzorbula,wooden gate\nquimper,rubber ring\nvexel,brass knob\n",
+        "API,an interface\nbus,a line\ncat,a pet\ndam,a wall\n",
+        "Brenkel,Steel plate\nzorbula,Wooden gate\nquimper,rubber ring\nvexel,Brass knob\n",
+        "hi,no\nit,is\nto,be\n",  # no languages, all cells are short
+        "brenkel,text/html is a type: the name of one\nzorbula,another sentence that is long\n",
+    ],
+)
+def test_data_without_headings_is_read(tmp_path, content):
+    assert len(read_dictionary(put(tmp_path, "g.csv", content))) == content.count("\n")
+
+
+def test_signs_around_a_heading_and_capitals_within_it_do_not_count(tmp_path):
+    path = put(tmp_path, "g.csv", "parent,name*,displayName,[description]\ng,brenkel,Brenkel,a plate\n")
+    assert read_dictionary(path) == [Definition("brenkel", "a plate")]
+    path = put(tmp_path, "c.csv", "docID:,passageText,DOC TITLE\n7,a,b\n")
+    assert list(read_documents(path)) == [Document("7", "a", "b")]
+
+
+def test_a_cell_in_quotes_that_goes_on_over_lines_is_refused_in_a_tsv(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"id": ["a", "b"], "text": ["one\n\ntwo", "x"], "title": ["T", "U"]})
+    path = tmp_path / "corpus.tsv"
+    frame.to_csv(path, sep="\t", index=False)
+    with pytest.raises(
+        InputError, match=r"corpus\.tsv:2: a cell in quotes goes on to line 4, .*end in \.csv"
+    ):
+        list(read_documents(path))
+    same = path.rename(tmp_path / "corpus.csv")
+    assert list(read_documents(same)) == [Document("a", "one\n\ntwo", "T"), Document("b", "x", "U")]
+    alone = put(tmp_path, "alone.tsv", 'text\n"one\ntwo"\n')
+    with pytest.raises(InputError, match=r"alone\.tsv:2: a cell in quotes goes on to line 3"):
+        list(read_documents(alone))
+    quotes = put(tmp_path, "c.tsv", 'id\ttext\na\t"open\nb\tshut"\nc\t"\n')
+    assert [each.text for each in read_documents(quotes)] == ['"open', 'shut"', '"']
+
+
 def test_a_first_row_like_the_others_is_data(tmp_path):
     rows = "pump,what a pump does for us\n" + SENTENCES
     assert read_dictionary(put(tmp_path, "g.csv", rows))[0] == Definition("pump", "what a pump does for us")
@@ -153,6 +272,7 @@ ODD = "Nr;Vok;Klar\n7;Zorvex;wer zahlt, wann\n8;Glimfe;ein Boot, klein\n"
         (ODD, ["term=Vok", "definition=Klar"]),
         ("Titel\n\n" + ODD, {"term": "vok", "definition": "KLAR"}),
         (ODD.partition("\n")[2], {"term": 2, "definition": "3"}),
+        (ODD, {"term": 2, "definition": "Klar"}),
     ],
 )
 def test_columns_may_be_named(tmp_path, content, columns):

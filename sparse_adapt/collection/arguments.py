@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparse_adapt.collection.columns import (
+    DOCUMENTS,
+    GLOSSARIES,
     OF_DOCUMENTS,
-    OF_GLOSSARIES,
     OF_JUDGEMENTS,
     OF_QUERIES,
+    QUERIES,
     ColumnsLike,
     Keys,
-    Names,
-    chosen_columns,
+    chosen_of,
 )
 from sparse_adapt.collection.glossary import Definition, definitions_in, read_dictionary
 from sparse_adapt.collection.lines import JsonLine
@@ -74,7 +75,7 @@ class Corpus:
 
         columns: those of a table, by their fields.
         """
-        chosen = _of_fields(columns, OF_DOCUMENTS)
+        chosen = chosen_of(columns, DOCUMENTS)
         if chosen and not isinstance(source, str | Path):
             raise ConfigError("columns: are chosen of a table in a file; documents in memory have keys")
         if isinstance(source, Corpus):
@@ -148,18 +149,14 @@ def definitions_of(source: DefinitionsLike, columns: ColumnsLike = ()) -> list[D
     columns: those of a table, by their fields.
     """
     if isinstance(source, str | Path):
-        return read_dictionary(source, _of_fields(columns, OF_GLOSSARIES))
+        return read_dictionary(source, chosen_of(columns, GLOSSARIES))
     records = (_defining(number, item) for number, item in _numbered(source, "definitions"))
     return list(definitions_in(records, "definitions"))
 
 
 def chooses_definitions(columns: ColumnsLike) -> bool:
     """Whether columns are those of a glossary, or some of them."""
-    return bool(_of_fields(columns, OF_GLOSSARIES))
-
-
-def _of_fields(columns: ColumnsLike, names: Names) -> dict[str, str]:
-    return {name: column for name, column in chosen_columns(columns).items() if name in names}
+    return bool(chosen_of(columns, GLOSSARIES))
 
 
 # -- items ----------------------------------------------------------------------------------------

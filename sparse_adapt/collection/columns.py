@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from sparse_adapt.collection.lines import JsonLine, read_lines, say_taken
@@ -17,12 +18,14 @@ from sparse_adapt.files.folders import open_output
 
 Names = Mapping[str, Sequence[str]]
 ColumnsLike = Mapping[str, str | int] | Sequence[str]
+NONE: Mapping[str, str] = MappingProxyType({})
 
 IDS = ("sku", "key", "code", "uid", "uuid", "nr", "no", "number", "nummer", "numéro", "número", "numero")
 TITLES = ("headline", "heading", "subject", "name", "titel", "titre", "título", "titulo", "titolo")
+ROWS = ("index", "unnamed", "index_level_0")  # as data frames call the numbers of their rows
 TEXTS = ("description", "beschreibung", "inhalt", "texte", "texto", "testo", "descripción", "descrizione")
 OF_DOCUMENTS: Names = {
-    "_id": ("_id", "id", "doc_id", "docid", "docno", "document_id", "corpus_id", "pid", "passage_id", *IDS),
+    "_id": ("_id", "id", "doc_id", "docno", "document_id", "corpus_id", "pid", "passage_id", *IDS, *ROWS),
     "title": ("title", "doc_title", *TITLES),
     "text": (
         *("text", "doc_text", "contents", "content", "body", "passage", "passage_text", "document"),
@@ -32,13 +35,36 @@ OF_DOCUMENTS: Names = {
     "journal": ("journal", "journal_title", "venue"),
 }
 OF_QUERIES: Names = {
-    "_id": ("_id", "id", "query_id", "qid", "queryid", "topic_id", "topic", "number"),
-    "text": ("query", "query_text", "question", "text", "title"),  # a passage may stand beside its question
+    "_id": ("_id", "id", "query_id", "qid", "question_id", "topic_id", "topic", *IDS, *ROWS),
+    "text": (  # a passage may stand beside its question
+        *("query", "query_text", "question", "text", "title"),
+        *(
+            "frage",
+            "anfrage",
+            "suchanfrage",
+            "requête",
+            "pregunta",
+            "consulta",
+            "domanda",
+            "pergunta",
+            "vraag",
+        ),
+    ),
     "kind": ("kind",),
 }
 OF_JUDGEMENTS: Names = {
-    "query_id": ("query_id", "qid", "queryid", "query", "topic", "topic_id"),
-    "doc_id": ("doc_id", "corpus_id", "docid", "docno", "document_id", "document", "pid", "passage_id"),
+    "query_id": ("query_id", "qid", "question_id", "query", "question", "topic", "topic_id"),
+    "doc_id": (
+        "doc_id",
+        "corpus_id",
+        "docno",
+        "document_id",
+        "doc",
+        "document",
+        "pid",
+        "passage_id",
+        "passage",
+    ),
     "grade": ("grade", "score", "relevance", "rel", "label", "judgement", "judgment", "relevance_grade"),
 }
 EXPANSIONS = (
@@ -83,85 +109,23 @@ class Layout(NamedTuple):
     """What a table of some kind holds: the names of its fields, the fields that it can't lack, and their order.
 
     `orders`: the fields of columns without headings, by the number of columns. `numbered`: the field that is the row's
-    number in a table without a column for it.
+    number in a table without a column for it. `choices`: the fields that `--columns` chooses, by what it calls them.
     """
 
     names: Names
     needed: tuple[str, ...]
     orders: Mapping[int, tuple[str, ...]]
     numbered: str = ""
+    choices: Mapping[str, str] = NONE
 
     @property
-    def unnamed(self) -> tuple[str, ...]:
-        """The fields whose columns somebody has to name where nothing says which they are."""
-        return (self.numbered, *self.needed) if self.numbered else self.needed
-
-
-DOCUMENTS = Layout(
-    OF_DOCUMENTS,
-    ("text",),
-    {2: ("_id", "text"), 3: ("_id", "title", "text"), 4: ("_id", "url", "title", "text")},
-    "_id",
-)
-JUDGEMENTS = Layout(
-    OF_JUDGEMENTS,
-    ("query_id", "doc_id", "grade"),
-    {3: ("query_id", "doc_id", "grade"), 4: ("query_id", "iteration", "doc_id", "grade")},
-)
-QUERIES = Layout(OF_QUERIES, ("text",), {2: ("_id", "text")}, "_id")
-GLOSSARIES = Layout(
-    OF_GLOSSARIES,
-    ("term", "definition"),
-    {2: ("term", "definition"), 3: ("term", "definition", "examples")},
-)
-ASIDE = re.compile(r"[,(/:]")  # what a heading says beside its name
-LAYOUTS = (DOCUMENTS, GLOSSARIES)  # of tables whose columns may be chosen
-SHORT = 40
-OF_BEIR = ("query-id", "corpus-id", "score")
-
-
-def chosen_columns(choice: ColumnsLike) -> dict[str, str]:
-    """The column of each field that somebody named: `text=Inhalt`, or a dictionary. Raises ConfigError for others."""
-    known = {bare_name(field): field for layout in LAYOUTS for field in layout.names}
-    if isinstance(choice, str) or not isinstance(choice, Mapping | Sequence):
-        raise ConfigError(f"columns: needs FIELD=COLUMN, or a dictionary (found: {choice!r})")
-    if not isinstance(choice, Mapping):
-        pairs = [str(each).partition("=") for each in choice]
-        choice = {field.strip(): column.strip() for field, _, column in pairs}
-    for field, column in choice.items():
-        if field not in known:
-            raise ConfigError(f"columns: {unknown('field', str(field), tuple(known))}")
-        if not isinstance(column, str | int) or not str(column):
-            raise ConfigError(f"columns: {field} needs a heading, or a number from 1 on (found: {column!r})")
-        if str(column).isdecimal() and int(column) == 0:
-            raise ConfigError(f"columns: {field}={column}; columns are counted from 1")
-    return {known[field]: str(column) for field, column in choice.items()}
-
-
-def plain(heading: str) -> str:
-    """A heading as the names here are spelt: in small letters, with `_` for a hyphen or a space."""
-    return re.sub(r"[\s-]+", "_", unicodedata.normalize("NFC", heading).strip().lstrip("# ").casefold())
-
-
-def columns_of(
-    cells: Iterable[str], names: Names, needed: Sequence[str], chosen: Mapping[str, str] | None = None
-) -> dict[str, int]:
-    """Where each field stands in a row of headings; nothing where the row isn't one, lacking a needed name.
-
-    chosen: the heading of a field, whatever it is called elsewhere. No column stands for two fields.
-    """
-    headings = [plain(cell) for cell in cells]
-    short = [ASIDE.split(heading)[0].strip("_") for heading in headings]
-    own = {field: (plain(heading),) for field, heading in (chosen or {}).items() if field in names}
-    columns: dict[str, int] = {}
-    for field in sorted(names, key=lambda field: field not in own):
-        wanted = own.get(field, names[field])
-        places = [row.index(name) for row in (headings, short) for name in wanted if name in row]
-        free = [place for place in places if place not in columns.values()]
-        if free:
-            columns[field] = free[0]
-    lacks = any(field not in columns for field in (*needed, *own))
-    return {} if lacks else {field: columns[field] for field in names if field in columns}
+    def advice(self) -> str:
+        """How somebody names the columns where nothing says which they are."""
+        wanted = (self.numbered, *self.needed) if self.numbered else self.needed
+        if not self.choices:
+            return f"name them in the first row: {', '.join(map(bare_name, wanted))}"
+        fields = ",".join(f"{called}=..." for called, field in self.choices.items() if field in wanted)
+        return f"name them: --columns {fields}, each by its heading, or by its number where the row is no headings"
 
 
 def bare_name(field: str) -> str:
@@ -169,19 +133,137 @@ def bare_name(field: str) -> str:
     return field.lstrip("_")
 
 
-class Keys:
-    """The key of each field in the objects of one file: the first of its names that an object has, in all alike."""
+DOCUMENTS = Layout(
+    OF_DOCUMENTS,
+    ("text",),
+    {2: ("_id", "text"), 3: ("_id", "title", "text"), 4: ("_id", "url", "title", "text")},
+    "_id",
+    {bare_name(field): field for field in OF_DOCUMENTS},
+)
+JUDGEMENTS = Layout(
+    OF_JUDGEMENTS,
+    ("query_id", "doc_id", "grade"),
+    {3: ("query_id", "doc_id", "grade"), 4: ("query_id", "iteration", "doc_id", "grade")},
+)
+QUERIES = Layout(
+    OF_QUERIES, ("text",), {2: ("_id", "text")}, "_id", {"query_id": "_id", "query": "text", "kind": "kind"}
+)
+GLOSSARIES = Layout(
+    OF_GLOSSARIES,
+    ("term", "definition"),
+    {2: ("term", "definition"), 3: ("term", "definition", "examples")},
+    choices={field: field for field in OF_GLOSSARIES},
+)
+ASIDE = re.compile(r"[,(/:]")  # what a heading says beside its name
+AT_ENDS = re.compile(r"^\W+|\W+$")
+LAYOUTS = (DOCUMENTS, QUERIES, GLOSSARIES)  # of files whose columns may be chosen
+SCHEMAS = 1_000  # sets of keys that are remembered
+SHORT = 40
+OF_BEIR = ("query-id", "corpus-id", "score")
 
-    def __init__(self, names: Names) -> None:
-        self.names, self.taken = names, dict[str, str]()
+
+def chosen_columns(choice: ColumnsLike) -> dict[str, str]:
+    """The column of each field that somebody named: `text=Inhalt`, or a dictionary. Raises ConfigError for others."""
+    known = tuple(called for layout in LAYOUTS for called in layout.choices)
+    if isinstance(choice, str) or not isinstance(choice, Mapping | Sequence):
+        raise ConfigError(f"columns: needs FIELD=COLUMN, or a dictionary (found: {choice!r})")
+    if not isinstance(choice, Mapping):
+        pairs = [str(each).partition("=") for each in choice]
+        choice = {field.strip(): column.strip() for field, _, column in pairs}
+    for field, column in choice.items():
+        if field not in known:
+            raise ConfigError(f"columns: {unknown('field', str(field), known)}")
+        if not isinstance(column, str | int) or not str(column):
+            raise ConfigError(f"columns: {field} needs a heading, or a number from 1 on (found: {column!r})")
+        if str(column).isdecimal() and int(column) == 0:
+            raise ConfigError(f"columns: {field}={column}; columns are counted from 1")
+    return {field: str(column) for field, column in choice.items()}
+
+
+def chosen_of(choice: ColumnsLike, layout: Layout) -> dict[str, str]:
+    """The columns that somebody named of one layout, by its fields."""
+    chosen = chosen_columns(choice)
+    return {field: chosen[called] for called, field in layout.choices.items() if called in chosen}
+
+
+def plain(heading: str) -> str:
+    """A heading as the names here are spelt: in small letters, with `_` for a hyphen or a space, no sign around it."""
+    text = AT_ENDS.sub("", unicodedata.normalize("NFC", heading))
+    return re.sub(r"[\s-]+", "_", text.casefold())
+
+
+def columns_of(
+    cells: Iterable[str], names: Names, needed: Sequence[str], chosen: Mapping[str, str] | None = None
+) -> dict[str, int]:
+    """Where each field stands in a row of headings; nothing where the row isn't one, lacking a needed name.
+
+    chosen: the heading of a field, whatever it is called elsewhere, or its number. No column stands for two fields.
+    """
+    cells = list(cells)
+    own = {field: heading for field, heading in (chosen or {}).items() if field in names}
+    places = places_of(cells, {**names, **{field: (plain(heading),) for field, heading in own.items()}})
+    for field, heading in own.items():
+        if heading in cells:
+            places[field] = [cells.index(heading)]
+        elif heading.isdecimal() and int(heading) <= len(cells):
+            places[field] = [int(heading) - 1]
+    columns: dict[str, int] = {}
+    for field in sorted(names, key=lambda field: field not in own):
+        free = [place for place in places[field] if place not in columns.values()]
+        if free:
+            columns[field] = free[0]
+    lacks = any(field not in columns for field in (*needed, *own))
+    return {} if lacks else {field: columns[field] for field in names if field in columns}
+
+
+def places_of(cells: Sequence[str], names: Names) -> dict[str, list[int]]:
+    """Which headings may stand for each field, the best first.
+
+    The whole heading counts before its first words, each before the same without `_`: `docId` is `doc_id`.
+    """
+    headings = [plain(cell) for cell in cells]
+    short = [ASIDE.split(heading)[0].strip("_") for heading in headings]
+    rows = [_first_places(row) for row in (headings, short)]
+    squeezed = [_first_places([each.replace("_", "") for each in row]) for row in (headings, short)]
+    return {
+        field: [
+            places[name]
+            for exact, loose in zip(rows, squeezed, strict=True)
+            for places, own in ((exact, wanted), (loose, [each.replace("_", "") for each in wanted]))
+            for name in own
+            if name in places
+        ]
+        for field, wanted in names.items()
+    }
+
+
+def _first_places(row: Sequence[str]) -> dict[str, int]:
+    """Where each text of a row stands first."""
+    places: dict[str, int] = {}
+    for place, text in enumerate(row):
+        places.setdefault(text, place)
+    return places
+
+
+class Keys:
+    """The key of each field in the objects of one file: the first of its names that an object has, in all alike.
+
+    Keys are known as headings of tables are. `chosen`: the key of a field, whatever it is called elsewhere.
+    """
+
+    def __init__(self, names: Names, chosen: Mapping[str, str] = NONE) -> None:
+        self.names = {**names, **{field: (plain(key),) for field, key in chosen.items() if field in names}}
+        self.chosen, self.taken = chosen, dict[str, str]()
+        self.known = dict[tuple[str, ...], dict[str, list[str]]]()
 
     def of(self, record: JsonLine) -> dict[str, str]:
         """The key of each field. Raises InputError where an object has a field under another name than those before."""
-        for field, names in self.names.items():
+        for field in self.names:
             taken = self.taken.get(field)
             if taken is not None and taken in record.fields:
                 continue
-            key = next((name for name in names if record.fields.get(name) is not None), None)
+            keys = self._known(tuple(record.fields))[field]
+            key = next((each for each in keys if record.fields.get(each) is not None), None)
             if taken is not None and key is not None:
                 before = f'has its {bare_name(field)} under "{key}", those before under "{taken}"'
                 raise record.error(f"{before}; give all the same name")
@@ -189,12 +271,25 @@ class Keys:
                 self.taken[field] = key
                 if bare_name(key) != bare_name(field):
                     say_taken(str(record.path), f'"{key}" taken for {bare_name(field)}')
-        return {field: self.taken.get(field, field) for field in self.names}
+        return {field: self.taken.get(field) or self.chosen.get(field, field) for field in self.names}
+
+    def _known(self, keys: tuple[str, ...]) -> dict[str, list[str]]:
+        """The keys of an object that may stand for each field, the best first; of most files all objects are alike."""
+        if keys not in self.known:
+            if len(self.known) >= SCHEMAS:
+                self.known.clear()
+            found = places_of(keys, self.names)
+            self.known[keys] = {field: [keys[place] for place in found[field]] for field in self.names}
+        return self.known[keys]
 
 
 def taken_for(cells: Sequence[str], columns: Mapping[str, int]) -> str:
-    """Which heading stands for which field, in words."""
-    return ", ".join(f"{cells[place].strip()!r} as {bare_name(field)}" for field, place in columns.items())
+    """Which heading stands for which field, in words; a column without a heading by its number."""
+    headings = {field: cells[place].strip() for field, place in columns.items()}
+    return ", ".join(
+        f"{repr(headings[field]) if headings[field] else f'column {place + 1}'} as {bare_name(field)}"
+        for field, place in columns.items()
+    )
 
 
 def read_tsv(path: str | Path, width: int, layout: str) -> Iterator[tuple[int, list[str]]]:

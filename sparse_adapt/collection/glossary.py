@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sparse_adapt.collection.columns import GLOSSARIES, OF_GLOSSARIES, Keys
+from sparse_adapt.collection.columns import GLOSSARIES, NONE, OF_GLOSSARIES, Keys
 from sparse_adapt.collection.lines import JsonLine, read_objects, say_taken, write_objects
 from sparse_adapt.collection.opening import Location, variants
 from sparse_adapt.collection.sheets import is_table
 from sparse_adapt.collection.sources import file_of
 from sparse_adapt.collection.streams import at_least_one
-from sparse_adapt.collection.tables import NONE, read_sheet
+from sparse_adapt.collection.tables import read_sheet
 from sparse_adapt.collection.terminologies import is_terminology, read_terminology
 from sparse_adapt.errors import ConfigError
 

@@ -27,6 +27,7 @@ from typing import Any
 from sparse_adapt.collection.columns import (
     DOCUMENTS,
     JUDGEMENTS,
+    NONE,
     OF_BEIR,
     OF_DOCUMENTS,
     OF_QUERIES,
@@ -60,7 +61,7 @@ from sparse_adapt.collection.opening import (
 from sparse_adapt.collection.sheets import is_table
 from sparse_adapt.collection.sources import TABLES, Dataset, bundled, is_folder, lies_at, locate, split_file
 from sparse_adapt.collection.streams import Unique, UniqueAmongMany, at_least_one
-from sparse_adapt.collection.tables import NONE, read_sheet
+from sparse_adapt.collection.tables import read_sheet
 from sparse_adapt.collection.texts import read_loose
 from sparse_adapt.collection.trec import read_topics, read_trec_documents
 from sparse_adapt.errors import ConfigError, InputError

@@ -1,7 +1,8 @@
 """Rows of cells from files: CSV, TSV, XLSX and Parquet, the suffix saying which.
 
-A CSV's cells are parted by whatever gives rows of the same width; a TSV's by tabs, and its quotes are letters. Rows
-stream, those of a workbook too, and what unfolds a few bytes into gigabytes is refused before it is read.
+A CSV's cells are parted by whatever gives rows of the same width; a TSV's by tabs, and its quotes are letters: one
+whose quotes hold line breaks together is refused. Rows stream, those of a workbook too, and what unfolds a few bytes
+into gigabytes is refused before it is read.
 """
 
 import csv
@@ -29,6 +30,7 @@ SAMPLE = 100  # rows by which a table is judged
 UNPACKED, UNFOLDING = 1 << 26, 100  # bytes of a workbook; of one byte of its file, where there are many
 MOST_ROWS, MOST_COLUMNS = 1 << 20, 1_000  # of a sheet: as many rows as Excel has
 ROWS_AT_ONCE = 1 << 10
+LONGEST_CELL = 1_000  # lines among which the end of a quoted cell is looked for
 
 T = TypeVar("T")
 Rows = Iterator[tuple[int, Sequence[object]]]
@@ -93,7 +95,31 @@ def _of_library(
 
 
 def _of_tsv(path: str | Path) -> Rows:
-    return ((line, text.split(TAB)) for line, text in _lines(path))
+    """Each line's cells. Raises InputError for a row whose cell goes on over lines, in quotes, as data frames write it.
+
+    A line that opens a quote waits with the lines of one cell below it, until a line closes the quote and all of them
+    together are as wide as the table, or one doesn't go on.
+    """
+    waiting: list[tuple[int, list[str]]] = []
+    width = 0
+    for line, text in _lines(path):
+        cells = text.split(TAB)
+        width = width or (len(cells) if text.strip() else 0)
+        closes = bool(waiting) and cells[0].rstrip().endswith('"') and cells[0].count('"') % 2 == 1
+        if closes and sum(len(row) - 1 for _, row in waiting) + len(cells) == width:
+            first = waiting[0][0]
+            problem = f"a cell in quotes goes on to line {line}, and quotes are letters in a .tsv"
+            raise InputError(
+                path, f"{problem}; let its name end in .csv, where they hold a cell together", line=first
+            )
+        if waiting and (closes or len(cells) > 1 or len(waiting) >= LONGEST_CELL):
+            yield from waiting
+            waiting = []
+        if waiting or (cells[-1].startswith('"') and cells[-1].count('"') % 2 == 1):
+            waiting.append((line, cells))
+        else:
+            yield line, cells
+    yield from waiting
 
 
 def _of_csv(path: str | Path) -> Rows:
