@@ -22,7 +22,6 @@ import torch
 import sparse_adapt as sa
 from benchmarks.adapting import BASE, COLLECTIONS, DENSE
 from benchmarks.tables import CONTROL, MEASURE, RESULTS, line
-from sparse_adapt.collection.columns import Keys
 from sparse_adapt.collection.glossary import definition_of
 from sparse_adapt.collection.lines import read_objects
 from sparse_adapt.collection.readers import Document, write_documents
@@ -52,8 +51,7 @@ ROWS = {
 def definitions(folder: Path) -> Iterator[Document]:
     """The entries of all glossaries in a folder, each a document. An entry that is there twice is read twice."""
     for path in sorted(folder.glob("*.jsonl")):
-        keys = Keys({field: (field,) for field in ("term", "definition")})
-        entries = (definition_of(record, keys) for record in read_objects(path))
+        entries = map(definition_of, read_objects(path))
         for number, entry in enumerate(filter(None, entries)):
             yield Document(f"{path.stem}-{number}", entry.definition, entry.term)
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from office import workbook
 
 from sparse_adapt.cli import main
-from sparse_adapt.collection.arguments import Corpus, definitions_of
+from sparse_adapt.collection.arguments import Corpus, definitions_of, queries_of
 from sparse_adapt.collection.glossary import Definition, read_dictionary
 from sparse_adapt.collection.readers import (
     Document,
@@ -304,12 +305,31 @@ def test_columns_that_are_not_there_are_refused(tmp_path, columns, said):
     assert said in str(caught.value)
 
 
-def test_columns_belong_to_tables(tmp_path):
-    path = put(tmp_path, "c.jsonl", '{"_id": "a", "text": "b"}')
-    with pytest.raises(ConfigError, match="is no table"):
-        list(Corpus.of(path, {"text": "text"}).read())
+def test_columns_belong_to_what_has_some(tmp_path):
+    path = put(tmp_path, "c.trec", "<DOC><DOCNO>1</DOCNO> a</DOC>")
+    for read, columns in ((Corpus.of(path, {"text": "text"}).read, ()), (partial(queries_of, path), {"query": "a"}),
+                          (partial(definitions_of, put(tmp_path, "g.obo", "")), {"term": "a"})):  # fmt: skip
+        with pytest.raises(ConfigError, match=r"is no table .* and no JSON, so no column can be chosen"):
+            list(read(*([columns] if columns else [])))
     with pytest.raises(ConfigError, match="columns: are chosen of a table in a file"):
         Corpus.of(["text"], {"text": "text"})
+
+
+def test_queries_have_columns_too(tmp_path):
+    path = put(tmp_path, "q.csv", "Lfd;Was\n1;wer zahlt\n2;wann\n")
+    with pytest.raises(InputError, match=r"looks like headings.*--columns query_id=\.\.\.,query=\.\.\., "):
+        queries_of(put(tmp_path, "r.csv", "number;Was\n1;wer zahlt\n2;wann\n"))
+    assert queries_of(path, {"query_id": "Lfd", "query": "Was"}) == [
+        Query("1", "wer zahlt"),
+        Query("2", "wann"),
+    ]
+    german = put(tmp_path, "g.csv", "Nr.;Frage\n1;wer zahlt\n2;wann\n")
+    assert queries_of(german) == [Query("1", "wer zahlt"), Query("2", "wann")]
+
+
+def test_judgements_say_their_headings_where_no_option_names_them(tmp_path):
+    with pytest.raises(InputError, match="name them in the first row: query_id, doc_id, grade"):
+        read_judgements(put(tmp_path, "q.csv", "query,text,was\na,b,1\n"))
 
 
 def test_an_adaptation_reads_the_columns_that_were_named(tmp_path, capsys, monkeypatch):

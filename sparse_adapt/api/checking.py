@@ -83,9 +83,9 @@ def check(corpus: CorpusNamed, *, columns: Columns = ()) -> Checked:
     if (path := _first(corpus, QUERY_FILES)) is not None:
         queries = {query.query_id for query in read_queries(path)}
         counts["queries"] = len(queries)
-    for path in _splits(corpus):
+    for split, path in _judged(corpus).items():
         judgements = read_judgements(path)
-        counts[f"judgements of {path.name.split('.')[0]}"] = sum(map(len, judgements.values()))
+        counts[f"judgements of {split}"] = sum(map(len, judgements.values()))
         remarks += _strangers(path, judgements, set(texts), queries)
     others: dict[str, tuple[Sequence[str], Callable[[Path], Sequence[object]]]] = {
         "candidates": (CANDIDATE_FILES, lambda file: list(read_candidates(file, document_ids=texts))),
@@ -108,15 +108,12 @@ def _first(corpus: str, names: Sequence[str]) -> Path | None:
     return next((path for name in names if (path := file_beside(corpus, name)) is not None), None)
 
 
-def _splits(corpus: str) -> list[Path]:
+def _judged(corpus: str) -> dict[str, Path]:
     """The judgements in the folder `qrels`, every split of them."""
-    from sparse_adapt.collection.sources import bundled
+    from sparse_adapt.collection.sources import bundled, judgement_files
 
     place = bundled(corpus)
-    folder = place if place.is_dir() else place.parent
-    return (
-        sorted(path for path in (folder / "qrels").glob("*.tsv*") if path.is_file()) if place.exists() else []
-    )
+    return judgement_files(place if place.is_dir() else place.parent) if place.exists() else {}
 
 
 def _strangers(

@@ -73,7 +73,7 @@ class Corpus:
     def of(cls, source: "DocumentsLike", columns: ColumnsLike = ()) -> "Corpus":
         """Resolve what a caller gives. Things in memory are read once, here; a place is read when asked for.
 
-        columns: those of a table, by their fields.
+        columns: those of a table, or the keys of JSON, by their fields.
         """
         chosen = chosen_of(columns, DOCUMENTS)
         if chosen and not isinstance(source, str | Path):
@@ -113,10 +113,16 @@ class Corpus:
 DocumentsLike = Place | Iterable[str | Mapping[str, object] | Document] | Mapping[str, str] | Corpus
 
 
-def queries_of(source: QueriesLike) -> list[Query]:
-    """Queries from a place or from memory: texts, a dictionary from ids to texts, dictionaries, `Query`."""
+def queries_of(source: QueriesLike, columns: ColumnsLike = ()) -> list[Query]:
+    """Queries from a place or from memory: texts, a dictionary from ids to texts, dictionaries, `Query`.
+
+    columns: those of a table, or the keys of JSON, by their fields.
+    """
+    chosen = chosen_of(columns, QUERIES)
     if isinstance(source, str | Path):
-        return list(read_queries(source))
+        return list(read_queries(source, chosen))
+    if chosen:
+        raise ConfigError("columns: are chosen of a table in a file; queries in memory have keys")
     keys = Keys(OF_QUERIES)
     queries = [_query(number, item, keys) for number, item in _numbered(source, "queries")]
     _check_ids("queries", "query id", (query.query_id for query in queries))
@@ -146,7 +152,7 @@ def judgements_of(source: JudgementsLike, split: str = "test") -> Judgements:
 def definitions_of(source: DefinitionsLike, columns: ColumnsLike = ()) -> list[Definition]:
     """Definitions from a place or from memory: a dictionary from terms to definitions, pairs, dictionaries.
 
-    columns: those of a table, by their fields.
+    columns: those of a table, or the keys of JSON, by their fields.
     """
     if isinstance(source, str | Path):
         return read_dictionary(source, chosen_of(columns, GLOSSARIES))
@@ -157,6 +163,11 @@ def definitions_of(source: DefinitionsLike, columns: ColumnsLike = ()) -> list[D
 def chooses_definitions(columns: ColumnsLike) -> bool:
     """Whether columns are those of a glossary, or some of them."""
     return bool(chosen_of(columns, GLOSSARIES))
+
+
+def chooses_queries(columns: ColumnsLike) -> bool:
+    """Whether columns are those of queries, or some of them."""
+    return bool(chosen_of(columns, QUERIES))
 
 
 # -- items ----------------------------------------------------------------------------------------

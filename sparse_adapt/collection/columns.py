@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from sparse_adapt.collection.lines import JsonLine, read_lines, say_taken
+from sparse_adapt.collection.lines import JsonLine, ListEntry, read_lines, say_taken
 from sparse_adapt.errors import ConfigError, InputError, OutputError, unknown
 from sparse_adapt.files.folders import open_output
 
@@ -253,7 +253,7 @@ class Keys:
 
     def __init__(self, names: Names, chosen: Mapping[str, str] = NONE) -> None:
         self.names = {**names, **{field: (plain(key),) for field, key in chosen.items() if field in names}}
-        self.chosen, self.taken = chosen, dict[str, str]()
+        self.chosen, self.taken, self.numbered = chosen, dict[str, str](), False
         self.known = dict[tuple[str, ...], dict[str, list[str]]]()
 
     def of(self, record: JsonLine) -> dict[str, str]:
@@ -263,7 +263,10 @@ class Keys:
             if taken is not None and taken in record.fields:
                 continue
             keys = self._known(tuple(record.fields))[field]
-            key = next((each for each in keys if record.fields.get(each) is not None), None)
+            used = self.taken.values()
+            key = next(
+                (each for each in keys if record.fields.get(each) is not None and each not in used), None
+            )
             if taken is not None and key is not None:
                 before = f'has its {bare_name(field)} under "{key}", those before under "{taken}"'
                 raise record.error(f"{before}; give all the same name")
@@ -272,6 +275,20 @@ class Keys:
                 if bare_name(key) != bare_name(field):
                     say_taken(str(record.path), f'"{key}" taken for {bare_name(field)}')
         return {field: self.taken.get(field) or self.chosen.get(field, field) for field in self.names}
+
+    def number_of(self, record: JsonLine) -> str | None:
+        """The number of an entry of a JSON list, which is its id where it has none; that is said beside other keys."""
+        if not isinstance(record, ListEntry) or "_id" in self.chosen:
+            return None
+        keys = self.of(record)
+        others = record.fields.keys() - keys.values()
+        if others and record.fields.get(keys["_id"]) is None and not self.numbered:
+            self.numbered = True
+            names = ", ".join(repr(each) for each in record.fields if each in others)
+            say_taken(
+                str(record.path), f"no key is taken for id (there are {names}); each id is the entry's number"
+            )
+        return str(record.line)
 
     def _known(self, keys: tuple[str, ...]) -> dict[str, list[str]]:
         """The keys of an object that may stand for each field, the best first; of most files all objects are alike."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sparse_adapt.collection.columns import Keys, Names
-from sparse_adapt.collection.lines import JsonLine, read_objects, write_objects
+from sparse_adapt.collection.lines import JsonLine, read_json, write_objects
 from sparse_adapt.collection.opening import Location, reachable, variants
 from sparse_adapt.collection.readers import outside
 from sparse_adapt.collection.sources import file_of
@@ -92,7 +92,7 @@ def write_candidates(path: str | Path, candidates: Iterable[Candidates]) -> int:
 
 def _read_candidates(path: Location, document_ids: Container[str] | None) -> Iterator[Candidates]:
     unique, keys = Unique(path, "query id"), Keys(OF_CANDIDATES)
-    for record in at_least_one(read_objects(path), path, "candidates"):
+    for record in at_least_one(read_json(path, "candidates"), path, "candidates"):
         candidates = _candidates(record, keys.of(record))
         unique.add(candidates.query_id, record.line)
         for document_id in candidates.document_ids:
@@ -127,7 +127,7 @@ def read_pairs(source: str | Path, *, document_ids: Container[str] | None = None
     """
     path = file_of(source, PAIR_FILES)
     seen: dict[tuple[str, str], int] = {}
-    for record in at_least_one(read_objects(path), path, "pairs"):
+    for record in at_least_one(read_json(path, "pairs"), path, "pairs"):
         query, document_id = record.words("query"), record.identifier("doc_id")
         first = seen.setdefault((query, document_id), record.line)
         if first != record.line:
@@ -156,7 +156,7 @@ def write_pairs(path: str | Path, pairs: Iterable[Pair]) -> int:
 def read_triplets(path: str | Path) -> Iterator[Triplet]:
     """Every triplet of a file. Raises InputError where an anchor or its contradictions are missing."""
     place = reachable(path)
-    for record in at_least_one(read_objects(place), place, "triplets"):
+    for record in at_least_one(read_json(place, "triplets"), place, "triplets"):
         anchor, contradictions = record.words("anchor"), _contradictions(record)
         for text in contradictions:
             if not text.strip():

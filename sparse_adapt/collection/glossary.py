@@ -1,30 +1,42 @@
 """What the words of a domain mean, as sentences that a model can learn from.
 
 `dictionary.jsonl` holds a `term`, its `definition` and optional `examples` (a list) a line. A glossary may also be a
-table (CSV, TSV, XLSX, Parquet) with columns of these names or of others that mean the same; without headings they come
-in this order, and examples in one cell have semicolons between them. An abbreviation with an expansion and a
-description has two definitions. TBX, SKOS and OBO files are read as well
-(`terminologies`).
+JSON list or a table (CSV, TSV, XLSX, Parquet) with keys or columns of these names or of others that mean the same;
+without headings they come in this order, and examples in one cell have semicolons between them. An abbreviation with
+an expansion and a description has two definitions. TBX, SKOS and OBO files are read as well (`terminologies`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sparse_adapt.collection.columns import GLOSSARIES, NONE, OF_GLOSSARIES, Keys
-from sparse_adapt.collection.lines import JsonLine, read_objects, say_taken, write_objects
+from sparse_adapt.collection.columns import EXPANSIONS, GLOSSARIES, NONE, OF_GLOSSARIES, Keys
+from sparse_adapt.collection.lines import (
+    JSON,
+    JsonLine,
+    is_json,
+    no_such_ending,
+    read_json,
+    say_taken,
+    write_objects,
+)
 from sparse_adapt.collection.opening import Location, variants
 from sparse_adapt.collection.sheets import is_table
-from sparse_adapt.collection.sources import file_of
+from sparse_adapt.collection.sources import TABLES, file_of
 from sparse_adapt.collection.streams import at_least_one
 from sparse_adapt.collection.tables import read_sheet
-from sparse_adapt.collection.terminologies import is_terminology, read_terminology
+from sparse_adapt.collection.terminologies import READERS, is_terminology, read_terminology
 from sparse_adapt.errors import ConfigError
 
 DICTIONARY_FILES = variants("dictionary.jsonl")
 SHOWN = 3  # entries that a message names
 STOPS = (".", "!", "?", "…", "\u3002", "\uff01", "\uff1f")  # the last three are full-width
 CLOSING = "\"'”\u2019»)]"
+KEYS = {
+    **OF_GLOSSARIES,
+    "definition": tuple(name for name in OF_GLOSSARIES["definition"] if name not in EXPANSIONS),
+    "examples": ("examples",),
+}  # of an entry, which may lack what others of its file have
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +49,30 @@ class Definition:
 
 
 def read_dictionary(source: str | Path, chosen: Mapping[str, str] = NONE) -> list[Definition]:
-    """Every definition of `dictionary.jsonl` or a table, of a folder that holds the first, or of a bundled corpus.
+    """Every definition of a glossary, of a folder that holds a `dictionary.jsonl`, or of a bundled corpus.
 
-    chosen: the columns of a table by their fields. Entries without a term or a meaning are left out, and those that
-    come again; that is said. Raises InputError with file and line for whatever else is wrong.
+    chosen: the columns of a table, or the keys of JSON, by their fields. Entries without a term or a meaning are left
+    out, and those that come again; that is said. Raises InputError with file and line for whatever else is wrong.
     """
     path = file_of(source, DICTIONARY_FILES)
-    if chosen and not is_table(path):
-        raise ConfigError(f"{source}: is no table (CSV, TSV, XLSX, Parquet), so its columns can't be chosen")
-    return list(definitions_in(_entries(path, chosen), path))
+    if chosen and not (is_table(path) or is_json(path)):
+        raise ConfigError(
+            f"{source}: is no table (CSV, TSV, XLSX, Parquet) and no JSON, so no column can be chosen"
+        )
+    return list(definitions_in(_entries(path, chosen), path, {} if is_table(path) else chosen))
 
 
-def definitions_in(records: Iterable[JsonLine], source: str | Path) -> Iterator[Definition]:
-    """Each definition once, of at least one. Says which records have none, and which have one that was there."""
+def definitions_in(
+    records: Iterable[JsonLine], source: str | Path, chosen: Mapping[str, str] = NONE
+) -> Iterator[Definition]:
+    """Each definition once, of at least one. Says which records have none, and which have one that was there.
+
+    chosen: the keys of the records by their fields.
+    """
     pairs = set[tuple[str, str]]()
     without, again = _LeftOut("have no term with a definition"), _LeftOut("come again")
-    keys = Keys({field: OF_GLOSSARIES[field] for field in ("term", "definition")})
-    for record in records:
-        definition = definition_of(record, keys)
+    for record in (meaning for entry in _named(records, chosen) for meaning in _meanings(entry)):
+        definition = definition_of(record)
         if definition is None:
             without.add(record)
         elif (pair := (definition.term, definition.definition)) in pairs:
@@ -119,29 +137,43 @@ def sentence(definition: Definition) -> str:
 
 def _entries(path: Location, chosen: Mapping[str, str]) -> Iterator[JsonLine]:
     if is_terminology(path):
-        yield from read_terminology(path)
-    elif is_table(path):
-        for record in read_sheet(path, GLOSSARIES, chosen):
-            yield from _of_row(record)
-    else:
-        yield from read_objects(path)
+        return read_terminology(path)
+    if is_table(path):
+        return map(_with_examples, read_sheet(path, GLOSSARIES, chosen))
+    if not is_json(path):
+        raise no_such_ending(path, "entries", (*TABLES, *JSON, *READERS))
+    return read_json(path, "entries")
 
 
-def _of_row(record: JsonLine) -> Iterator[JsonLine]:
-    """What a row of a table defines: an abbreviation by what it stands for, and any term by what it means."""
-    examples, expansion = (record.fields.pop(field, None) for field in ("examples", "expansion"))
+def _with_examples(row: JsonLine) -> JsonLine:
+    """A row whose cell of examples is a list of them."""
+    examples = row.fields.get("examples")
     if isinstance(examples, str):
-        examples = [part for each in examples.split(";") if (part := each.strip())]
-    record.fields["examples"] = examples
+        row.fields["examples"] = [part for each in examples.split(";") if (part := each.strip())]
+    return row
+
+
+def _named(records: Iterable[JsonLine], chosen: Mapping[str, str]) -> Iterator[JsonLine]:
+    """The same records with each field under our name as well."""
+    keys = Keys(KEYS, chosen)
+    for record in records:
+        named = {field: record.fields[key] for field, key in keys.of(record).items() if key in record.fields}
+        yield replace(record, fields={**record.fields, **named})
+
+
+def _meanings(record: JsonLine) -> Iterator[JsonLine]:
+    """What an entry defines: an abbreviation by what it stands for, and any term by what it means."""
+    fields = dict(record.fields)
+    expansion = fields.pop("expansion", None)
     if expansion:
-        yield JsonLine(record.path, record.line, {**record.fields, "definition": expansion})
-    if not expansion or record.fields.get("definition"):
-        yield record
+        yield replace(record, fields={**fields, "definition": expansion})
+    if not expansion or fields.get("definition"):
+        yield replace(record, fields=fields)
 
 
-def definition_of(record: JsonLine, keys: Keys) -> Definition | None:
+def definition_of(record: JsonLine) -> Definition | None:
     """One entry of a glossary, None where it lacks the term or its meaning. Raises InputError for what is no text."""
-    term, definition = (record.string(key, default="") for key in keys.of(record).values())
+    term, definition = (record.string(key, default="") for key in ("term", "definition"))
     examples = record.strings("examples")
     if not all(example.strip() for example in examples):
         raise record.error('"examples" holds an empty text; fill it in or remove it')

@@ -7,13 +7,13 @@ A byte order mark is skipped. Nothing but the current line is held.
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
-from sparse_adapt.collection.opening import broken, compressed_as, open_bytes, place_of
+from sparse_adapt.collection.opening import bare, broken, compressed_as, open_bytes, place_of
 from sparse_adapt.errors import InputError, SparseAdaptError, first_line
 from sparse_adapt.files.folders import open_output
 from sparse_adapt.report.printable import is_unicode
@@ -242,6 +242,41 @@ def read_list(path: str | Path) -> Iterator[JsonLine]:
             problem = f"no text and no object in Unicode (found: {_shown(entry)}); mend it"
             raise ListEntry(path, number, {}).error(problem)
         yield ListEntry(path, number, fields)
+
+
+JSON: Mapping[str, Callable[[str | Path], Iterator[JsonLine]]] = {
+    ".jsonl": read_objects,
+    ".ndjson": read_objects,
+    ".json": read_list,
+}
+
+
+def is_json(path: str | Path) -> bool:
+    """Whether a file is JSON lines or a JSON list by its name, compressed or not."""
+    return ending_of(path) in JSON
+
+
+def ending_of(path: str | Path) -> str:
+    """The end of a file's name in small letters, without that of its compression."""
+    return PurePath(bare(place_of(path).name.lower())).suffix
+
+
+def read_json(path: str | Path, what: str) -> Iterator[JsonLine]:
+    """Each object of JSON lines or of a JSON list, as the end of a name says. `what`: the entries, in words.
+
+    Raises InputError for a name that says neither.
+    """
+    if not is_json(path):
+        raise no_such_ending(path, what, tuple(JSON))
+    return JSON[ending_of(path)](path)
+
+
+def no_such_ending(path: str | Path, what: str, known: Iterable[str]) -> InputError:
+    """The error for a file whose name doesn't say what it is."""
+    problem = f"the end of its name doesn't say what it is ({ending_of(path) or 'none'}); rename it, or link to it by a"
+    return InputError(
+        path, f"{problem} name that ends in one of {', '.join(known)}, whichever the {what} are"
+    )
 
 
 def parse_object(text: str, path: str | Path, number: int) -> dict[str, object]:

@@ -3,10 +3,11 @@
 | what | layouts |
 |---|---|
 | documents | BEIR folder, JSONL (`_id`, optional `title`, `text`), a JSON list, tables (TSV, CSV, XLSX, |
-|  | Parquet), TREC `<DOC>`, `Posts.xml`, SMART, a folder of text, Markdown, HTML and PDF files |
+|  | Parquet), TREC `<DOC>`, `Posts.xml`, SMART, a folder of text, Markdown, HTML and PDF files, or of |
+|  | the parts of one corpus (JSONL, Parquet, CSV, TSV) |
 | queries | BEIR folder, JSONL (`_id`, `text`, optional `kind`), a JSON list, tables, TREC and NTCIR topics, |
 |  | a text file with a query a line |
-| judgements | BEIR folder and split, TSV of three columns, TREC qrels of four, other tables |
+| judgements | BEIR folder and split, TSV of three columns, TREC qrels of four, JSONL, other tables |
 | runs | TREC run of six columns |
 
 The end of a file's name says what the file is, never its contents: a name that doesn't say it is refused, and so is a
@@ -17,11 +18,11 @@ with file and line; a missing file does so at the call, before anything is read.
 """
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 from sparse_adapt.collection.columns import (
@@ -29,8 +30,7 @@ from sparse_adapt.collection.columns import (
     JUDGEMENTS,
     NONE,
     OF_BEIR,
-    OF_DOCUMENTS,
-    OF_QUERIES,
+    OF_JUDGEMENTS,
     QUERIES,
     Keys,
     Layout,
@@ -41,10 +41,12 @@ from sparse_adapt.collection.columns import (
 )
 from sparse_adapt.collection.dumps import read_posts, read_smart
 from sparse_adapt.collection.lines import (
+    JSON,
     JsonLine,
-    ListEntry,
-    read_list,
-    read_objects,
+    ending_of,
+    is_json,
+    no_such_ending,
+    read_json,
     read_words,
     say_taken,
     write_objects,
@@ -62,7 +64,7 @@ from sparse_adapt.collection.sheets import is_table
 from sparse_adapt.collection.sources import TABLES, Dataset, bundled, is_folder, lies_at, locate, split_file
 from sparse_adapt.collection.streams import Unique, UniqueAmongMany, at_least_one
 from sparse_adapt.collection.tables import read_sheet
-from sparse_adapt.collection.texts import read_loose
+from sparse_adapt.collection.texts import parts_in, read_loose
 from sparse_adapt.collection.trec import read_topics, read_trec_documents
 from sparse_adapt.errors import ConfigError, InputError
 
@@ -105,14 +107,26 @@ Run = dict[str, dict[str, float]]
 def read_documents(source: str | Path, chosen: Mapping[str, str] = NONE) -> Iterator[Document]:
     """Every document of a corpus in its order. Each id occurs once, and there is at least one document.
 
-    chosen: the columns of a table by their fields.
+    chosen: the columns of a table, or the keys of JSON, by their fields.
     """
     place = locate(source, DOCUMENT_FILES)
-    if chosen and (isinstance(place, Dataset) or not is_table(place)):
-        raise ConfigError(f"{source}: is no table (CSV, TSV, XLSX, Parquet), so its columns can't be chosen")
+    parts: list[Path] = []
     if isinstance(place, Path) and place.is_dir():
-        say_taken(str(place), "no corpus.jsonl, so its text, Markdown, HTML and PDF files are read")
-    return _unique_documents(partial(_numbered_documents, place, chosen), _name(place))
+        parts = parts_in(place)
+        files = f"{len(parts):,} {ending_of(parts[0])}" if parts else "text, Markdown, HTML and PDF"
+        say_taken(str(place), f"no corpus.jsonl, so its {files} files are read")
+    _check_chosen(source, parts[0] if parts else place, chosen)
+    return _unique_documents(
+        partial(_numbered_documents, place, parts, chosen), _name(place), in_parts=bool(parts)
+    )
+
+
+def _check_chosen(source: str | Path, place: Location | Dataset, chosen: Mapping[str, str]) -> None:
+    """Raise ConfigError where columns were named of what has neither columns nor keys."""
+    if chosen and (isinstance(place, Dataset) or not (is_table(place) or is_json(place))):
+        raise ConfigError(
+            f"{source}: is no table (CSV, TSV, XLSX, Parquet) and no JSON, so no column can be chosen"
+        )
 
 
 def documents_at(source: str | Path) -> Location | None:
@@ -142,12 +156,13 @@ def write_documents(path: str | Path, documents: Iterable[Document]) -> int:
 
 
 def _unique_documents(
-    numbered: Callable[[], Iterable[tuple[int, Document]]], path: str | Path
+    numbered: Callable[[], Iterable[tuple[int, Document]]], path: str | Path, *, in_parts: bool
 ) -> Iterator[Document]:
     def ids() -> Iterator[tuple[int, str]]:
         return ((line, document.document_id) for line, document in numbered())
 
-    unique, tagged = UniqueAmongMany(path, "document id", ids), 0
+    counted = "documents of its files" if in_parts else ""
+    unique, tagged = UniqueAmongMany(path, "document id", ids, numbered=counted), 0
     for line, document in at_least_one(numbered(), path, "documents"):
         unique.add(document.document_id, line)
         tagged += "</" in document.text and OF_HTML.search(document.text) is not None
@@ -159,19 +174,20 @@ def _unique_documents(
 
 
 def _numbered_documents(
-    place: Location | Dataset, chosen: Mapping[str, str]
+    place: Location | Dataset, parts: Sequence[Path], chosen: Mapping[str, str]
 ) -> Iterator[tuple[int, Document]]:
-    """Each document with its line, or its number where no line holds it."""
+    """Each document with its line, or its number where no line of one file holds it."""
     if isinstance(place, Dataset):
         for number, row in enumerate(place.rows("docs"), start=1):
             yield number, _dataset_document(row)
         return
-    keys = Keys(OF_DOCUMENTS)
-    for record in _records(place, "documents", DOCUMENTS, chosen):
-        yield (
-            record.line,
-            document_of(record, keys, str(record.line) if isinstance(record, ListEntry) else None),
-        )
+    number = 0
+    keys = _keys(parts[0] if parts else place, DOCUMENTS, chosen)
+    for part in parts or [place]:
+        for record in _records(part, "documents", DOCUMENTS, chosen):
+            number += 1
+            document = document_of(record, keys, keys.number_of(record))
+            yield number if parts else record.line, document
 
 
 def document_of(record: JsonLine, keys: Keys, document_id: str | None = None) -> Document:
@@ -196,13 +212,17 @@ def _dataset_document(row: Any) -> Document:  # noqa: ANN401 - a named tuple of 
 # -- queries -------------------------------------------------------------------------------------
 
 
-def read_queries(source: str | Path) -> Iterator[Query]:
-    """Every query of a collection in its order. Each id occurs once, and there is at least one query."""
+def read_queries(source: str | Path, chosen: Mapping[str, str] = NONE) -> Iterator[Query]:
+    """Every query of a collection in its order. Each id occurs once, and there is at least one query.
+
+    chosen: the columns of a table, or the keys of JSON, by their fields.
+    """
     place = locate(source, QUERY_FILES)
+    _check_chosen(source, place, chosen)
     unique = Unique(_name(place), "query id")
 
     def read() -> Iterator[Query]:
-        for line, query in at_least_one(_numbered_queries(place), unique.path, "queries"):
+        for line, query in at_least_one(_numbered_queries(place, chosen), unique.path, "queries"):
             unique.add(query.query_id, line)
             yield query
 
@@ -217,14 +237,14 @@ def write_queries(path: str | Path, queries: Iterable[Query]) -> int:
     )
 
 
-def _numbered_queries(place: Location | Dataset) -> Iterator[tuple[int, Query]]:
+def _numbered_queries(place: Location | Dataset, chosen: Mapping[str, str]) -> Iterator[tuple[int, Query]]:
     if isinstance(place, Dataset):
         for number, row in enumerate(place.rows("queries"), start=1):
             yield number, Query(str(row.query_id), row.default_text())
         return
-    keys = Keys(OF_QUERIES)
-    for record in _records(place, "queries", QUERIES):
-        yield record.line, query_of(record, keys, str(record.line) if isinstance(record, ListEntry) else None)
+    keys = _keys(place, QUERIES, chosen)
+    for record in _records(place, "queries", QUERIES, chosen):
+        yield record.line, query_of(record, keys, keys.number_of(record))
 
 
 def query_of(record: JsonLine, keys: Keys, query_id: str | None = None) -> Query:
@@ -273,7 +293,14 @@ def write_judgements(path: str | Path, judgements: Mapping[str, Mapping[str, int
 
 
 def _judgements_in(place: Location) -> Iterator[tuple[int, str, str, int]]:
-    """Query id, document id and grade of each row of a table, or of columns as BEIR and TREC write them."""
+    """Query id, document id and grade of each row of a table, of JSON, or of columns as BEIR and TREC write them."""
+    if is_json(place):
+        keys = Keys(OF_JUDGEMENTS)
+        for record in read_json(place, "judgements"):
+            query, document, grade = keys.of(record).values()
+            number = grade_of(str(record.fields.get(grade, "")), place, record.line)
+            yield record.line, record.identifier(query), record.identifier(document), number
+        return
     if not is_table(place) or bare(place.name.lower()).endswith(".tsv"):
         yield from read_qrels(place)
         return
@@ -339,20 +366,22 @@ def _records(
     check_ending(place)
     readers = READERS[what]
     name = bare(place.name.lower())
-    ending = name if name in readers else ".trec" if WIKI.fullmatch(name) else PurePath(name).suffix
+    ending = name if name in readers else ".trec" if WIKI.fullmatch(name) else ending_of(place)
     if ending not in readers:
-        known = ", ".join((*TABLES, *readers))
-        problem = f"the end of its name doesn't say what it is ({ending or 'none'}); rename it, or link to it by a name"
-        raise InputError(place, f"{problem} that ends in one of {known}, whichever the {what} are")
+        raise no_such_ending(place, what, (*TABLES, *readers))
     return readers[ending](place)
+
+
+def _keys(place: Location, layout: Layout, chosen: Mapping[str, str]) -> Keys:
+    """The keys of a file's entries; the columns of a table have our names by then."""
+    return Keys(layout.names, {} if is_table(place) else chosen)
 
 
 OF_HTML = re.compile(r"</(?:p|div|span|li|td|h[1-6]|body|html)>", re.IGNORECASE)
 MARKUP = (".trec", ".sgml", ".sgm", ".xml")
 WIKI = re.compile(r"wiki_\d+")  # as WikiExtractor calls its files
 SMART = dict.fromkeys((".all", ".qry", ".smart"), read_smart)
-JSON = {".jsonl": read_objects, ".ndjson": read_objects, ".json": read_list}
 READERS: Mapping[str, Mapping[str, Callable[[Location], Iterator[JsonLine]]]] = {
-    "documents": JSON | dict.fromkeys(MARKUP, read_trec_documents) | SMART | {"posts.xml": read_posts},
-    "queries": JSON | dict.fromkeys(MARKUP, read_topics) | SMART | {".txt": read_words},
+    "documents": {**JSON, **dict.fromkeys(MARKUP, read_trec_documents), **SMART, "posts.xml": read_posts},
+    "queries": {**JSON, **dict.fromkeys(MARKUP, read_topics), **SMART, ".txt": read_words},
 }

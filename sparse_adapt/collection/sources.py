@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import corpora
+from sparse_adapt.collection.lines import JSON, ending_of
 from sparse_adapt.collection.opening import (
     COMPRESSED,
     Address,
@@ -21,7 +22,7 @@ from sparse_adapt.collection.opening import (
     reachable,
     variants,
 )
-from sparse_adapt.collection.texts import loose_files
+from sparse_adapt.collection.texts import documents_in
 from sparse_adapt.errors import InputError, first_line
 from sparse_adapt.files.marker import checksum
 from sparse_adapt.files.steps import Source
@@ -42,6 +43,7 @@ READ_AS = (
     ".smart",
     *COMPRESSED,
 )
+JUDGED = (".tsv", *(ending for ending in TABLES if ending != ".tsv"), *JSON)  # of judgements' files
 DATASET_ID = re.compile(r"\w[\w.-]*(/[\w.-]+)*")
 SHOWN = 60  # signs of a path that is too long
 
@@ -49,7 +51,7 @@ SHOWN = 60  # signs of a path that is too long
 def locate(source: str | Path, names: Sequence[str]) -> "Location | Dataset":
     """The file that a source means, or the data set of `ir_datasets`. In a folder it is the first of `names`.
 
-    A folder without documents in a file, but with loose texts, is the documents itself.
+    A folder without documents in a file, but with parts of a corpus or loose texts, is the documents itself.
 
     Raises InputError that says what was tried.
     """
@@ -85,7 +87,7 @@ def lies_at(source: str | Path, names: Sequence[str]) -> Location | None:
 
 
 def of_collection(named: str | Path, names: Sequence[str]) -> Source:
-    """What a step reads: a file, the first of `names` or the loose texts in a folder, an address or a name.
+    """What a step reads: a file, the first of `names`, the parts or loose texts in a folder, an address or a name.
 
     At an address, what the file system tells a change of the file by stands for the checksum.
     """
@@ -93,7 +95,7 @@ def of_collection(named: str | Path, names: Sequence[str]) -> Source:
     if isinstance(place, Address):
         return Source(str(named), place, lambda: fingerprint(place))
     if place is not None and place.is_dir():
-        return Source(str(named), place, lambda: checksum(place, loose_files(place)))
+        return Source(str(named), place, lambda: checksum(place, documents_in(place)))
     return Source(str(named), place)
 
 
@@ -122,23 +124,27 @@ def file_beside(source: str | Path, name: str) -> Path | None:
 
 def split_file(folder: Path, split: str) -> Path:
     """The judgements of one split in a BEIR folder. Raises InputError that names the splits there are."""
-    for name in variants(f"{split}.tsv"):
-        if (folder / "qrels" / name).is_file():
-            return folder / "qrels" / name
-    if splits := _splits(folder):
-        raise InputError(folder, f'no split "{split}"; there are {", ".join(splits)}')
+    files = judgement_files(folder)
+    if split in files:
+        return files[split]
+    if files:
+        raise InputError(folder, f'no split "{split}"; there are {", ".join(files)}')
     problem = f"holds no judgements (no qrels/{split}.tsv); point to a BEIR folder or a qrels file"
     raise InputError(folder, problem)
 
 
 def judged_split(source: str | Path, first: str = "test") -> str | None:
     """A split of a collection on disk that has judgements, `first` before others; None where there is none."""
-    splits = _splits(bundled(source))
+    splits = judgement_files(bundled(source))
     return first if first in splits else next(iter(splits), None)
 
 
-def _splits(folder: Path) -> list[str]:
-    return sorted({path.name.partition(".tsv")[0] for path in (folder / "qrels").glob("*.tsv*")})
+def judgement_files(folder: Path) -> dict[str, Path]:
+    """The judgements in a BEIR folder by their splits, in alphabetical order; a TSV before other files of its name."""
+    files = [path for path in (folder / "qrels").glob("*.*") if ending_of(path) in JUDGED and path.is_file()]
+    by_kind = sorted(files, key=lambda path: (JUDGED.index(ending_of(path)), path.name), reverse=True)
+    by_split = {path.name[: path.name.lower().rindex(ending_of(path))]: path for path in by_kind}
+    return dict(sorted(by_split.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +180,7 @@ def _in_folder(folder: Path, names: Sequence[str]) -> Path:
     for name in names:
         if (folder / name).is_file():
             return folder / name
-    if names and names[0].startswith("corpus") and loose_files(folder):
+    if names and names[0].startswith("corpus") and documents_in(folder):
         return folder
     raise _without(folder, names, sorted(path.name for path in folder.iterdir()))
 

@@ -43,10 +43,13 @@ def evenly(things: Sequence[T], most: int) -> Sequence[T]:
 
 
 class Unique:
-    """The ids of one file so far, or pairs of ids with a tab between; a second use of one is an error."""
+    """The ids of one file so far, or pairs of ids with a tab between; a second use of one is an error.
 
-    def __init__(self, path: str | Path, kind: str) -> None:
-        self.path, self.kind = path, kind
+    `numbered`: what the numbers count where they are no lines, as those of the documents in a folder.
+    """
+
+    def __init__(self, path: str | Path, kind: str, numbered: str = "") -> None:
+        self.path, self.kind, self.numbered = path, kind, numbered
         self.first: dict[str, int] = {}
 
     def add(self, identifier: str, line: int) -> None:
@@ -58,8 +61,9 @@ class Unique:
     def duplicate(self, identifier: str, first: int, line: int) -> InputError:
         """The error for an id on two lines."""
         shown = identifier.replace("\t", " ")
-        problem = f'duplicate {self.kind} "{shown}" (first on line {first}); remove or rename one of them'
-        return InputError(self.path, problem, line=line)
+        where = f"{self.numbered} {first:,} and {line:,}" if self.numbered else f"first on line {first}"
+        problem = f'duplicate {self.kind} "{shown}" ({where}); remove or rename one of them'
+        return InputError(self.path, problem, line=None if self.numbered else line)
 
 
 class UniqueAmongMany(Unique):
@@ -75,10 +79,11 @@ class UniqueAmongMany(Unique):
         kind: str,
         again: Callable[[], Iterable[tuple[int, str]]],
         *,
+        numbered: str = "",
         recent: int = RECENT,
         hashed: Callable[[str], int] = hash,
     ) -> None:
-        super().__init__(path, kind)
+        super().__init__(path, kind, numbered)
         self.again, self.recent, self.hashed = again, recent, hashed
         self.runs: list[NDArray[np.int64]] = []  # sorted, each shorter than the one before
 

@@ -34,9 +34,31 @@ WORDS = 4  # of a heading, at most
 MOST = 0.9
 LOCALE = re.compile(r"[A-Za-z]{2}(?:[-_][A-Za-z]{2,4})?")  # a language's code: `en`, `zh-Hans`, `pt_BR`
 LANGUAGES = frozenset(
-    "arabic chinese czech danish dutch english finnish french german greek hebrew hindi hungarian indonesian italian "
-    "japanese korean norwegian polish portuguese romanian russian spanish swedish thai turkish ukrainian vietnamese "
-    "deutsch englisch français anglais español inglés italiano português nederlands polski".split()
+    (
+        *(
+            "chinese",
+            "dutch",
+            "english",
+            "french",
+            "german",
+            "italian",
+            "japanese",
+            "korean",
+            "polish",
+            "portuguese",
+        ),
+        *(
+            "russian",
+            "spanish",
+            "deutsch",
+            "englisch",
+            "français",
+            "anglais",
+            "español",
+            "inglés",
+            "italiano",
+        ),
+    )
 )
 
 Row = tuple[int, Sequence[object]]

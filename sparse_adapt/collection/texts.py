@@ -1,14 +1,25 @@
-"""Loose texts as documents: the text, Markdown, HTML and PDF files of a folder. The end of a name says which it is."""
+"""A folder as documents: loose texts (text, Markdown, HTML and PDF files), or the parts of one corpus.
+
+The end of a name says which it is. Parts are files of records (JSON lines, tables), all of one ending.
+"""
 
 import logging
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from sparse_adapt.collection.lines import JsonLine, read_whole, say_taken
+from sparse_adapt.collection.lines import JSON, JsonLine, ending_of, read_whole, say_taken
 from sparse_adapt.collection.markup import LooseText, text_of_markdown, text_of_page
 from sparse_adapt.errors import InputError, MissingExtraError, SparseAdaptError, first_line
+
+OF_PARTS = (*JSON, ".csv", ".tsv", ".parquet")
+BESIDE = ("readme", "license", "licence")  # texts about a corpus, beside its parts
+NO_PARTS = re.compile(
+    "queries|qrels|candidates|pairs|triplets|labelled|dictionary|terms|entries|glossary|groups|manifest|"
+    r".*\.answers|(?:config|choice|report|request|stage|retention|tokenizer|history|sparse-adapt).*"
+)  # names of files that hold something else than documents, without their ending
 
 
 def loose_files(folder: Path) -> list[Path]:
@@ -17,6 +28,25 @@ def loose_files(folder: Path) -> list[Path]:
     Raises InputError for a link that leads out of the folder, or nowhere: whoever made it chose what is read.
     """
     return [path for path in _files(folder) if path.suffix.lower() in KINDS]
+
+
+def parts_in(folder: Path) -> list[Path]:
+    """The files of a folder that are the parts of one corpus, in the order of their names; none where it has none.
+
+    There are none beside loose texts, but for those about the corpus, nor beside files of something else.
+    """
+    if not any(ending_of(path) in OF_PARTS for path in folder.iterdir()):
+        return []
+    parts = [path for path in _files(folder) if path.parent == folder and ending_of(path) in OF_PARTS]
+    alike = len({ending_of(path) for path in parts}) == 1
+    others = any(NO_PARTS.fullmatch(path.name[: path.name.lower().rindex(ending_of(path))]) for path in parts)
+    texts = [path for path in loose_files(folder) if path.stem.lower() not in BESIDE]
+    return [] if others or texts or not alike else parts
+
+
+def documents_in(folder: Path) -> list[Path]:
+    """The files of a folder of documents: its parts, or its loose texts."""
+    return parts_in(folder) or loose_files(folder)
 
 
 def read_loose(folder: Path) -> Iterator[JsonLine]:
