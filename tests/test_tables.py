@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from office import workbook
 
+import sparse_adapt as sa
 from sparse_adapt.cli import main
 from sparse_adapt.collection.arguments import Corpus, definitions_of, queries_of
 from sparse_adapt.collection.glossary import Definition, read_dictionary
@@ -346,3 +347,41 @@ def test_an_adaptation_reads_the_columns_that_were_named(tmp_path, capsys, monke
     monkeypatch.setattr("sys.argv", ["sparse-adapt", "check", "c.csv", "--columns", "id=Lfd,text=Was"])
     main()
     assert "sparse-adapt adapt c.csv --columns id=Lfd,text=Was" in capsys.readouterr().err
+
+
+QUEER = {"c.csv": "Lfd;Was\na;A zorvex decides what a team spends.\nb;A bird sings.\n",
+         "q.csv": "Lfd;Was\n1;what a zorvex decides\n"}  # fmt: skip
+NAMED = ["--columns", "id=Lfd,text=Was,query_id=Lfd,query=Was"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["search", "--corpus", "c.csv", "--queries", "q.csv", "--json"],
+        ["explain", "--corpus", "c.csv", "--queries", "q.csv"],
+        ["export", "opensearch", "--corpus", "c.csv", "--queries", "q.csv", "-o", "export"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_commands_that_read_queries_take_their_columns(tmp_path, capsys, monkeypatch, tiny_model, words):
+    monkeypatch.chdir(tmp_path)
+    for name, content in QUEER.items():
+        put(tmp_path, name, content)
+    command = ["sparse-adapt", *words, "--model", str(tiny_model)]
+    monkeypatch.setattr("sys.argv", command)
+    with pytest.raises(SystemExit):
+        main()
+    assert "--columns" in capsys.readouterr().err
+    monkeypatch.setattr("sys.argv", [*command, *NAMED])
+    main()
+    said = capsys.readouterr()
+    assert "wrote" in said.err or "what a zorvex decides" in said.out
+
+
+def test_a_collection_of_tables_is_measured_by_its_columns(tmp_path, tiny_model):
+    (tmp_path / "qrels").mkdir()
+    put(tmp_path, "corpus.csv", QUEER["c.csv"])
+    put(tmp_path, "queries.csv", QUEER["q.csv"])
+    put(tmp_path, "qrels/test.tsv", "1\ta\t1\n")
+    found = sa.evaluate(str(tiny_model), tmp_path, columns=NAMED[1].split(","), device="cpu", progress=False)
+    assert found.figures["count"] == {"queries": 1, "documents": 2}

@@ -234,7 +234,13 @@ def adapt(
     seed = settings.pop("seed", None)
     chosen = chosen_settings(before, {"stages": stages, **settings}, seed)
     from sparse_adapt.api.inputs import InputFolder
-    from sparse_adapt.collection.arguments import Corpus, chooses_definitions, definitions_of
+    from sparse_adapt.collection.arguments import (
+        Corpus,
+        chooses_definitions,
+        chooses_queries,
+        definitions_of,
+        queries_of,
+    )
     from sparse_adapt.files.place import Place
     from sparse_adapt.model.threads import read_by
     from sparse_adapt.pipeline.adapt import Stopped
@@ -247,6 +253,8 @@ def adapt(
     with inputs.unless_refused():
         if glossary is not None and chooses_definitions(columns):
             glossary = definitions_of(glossary, columns)
+        if queries is not None and chooses_queries(columns):
+            queries = queries_of(queries, columns)
         files = {
             "corpus": Corpus.of(corpus, columns),
             "glossary": glossary,

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from sparse_adapt.api.checks import check_output, some_queries
 from sparse_adapt.api.following import exported
-from sparse_adapt.api.options import LatestCorpus, LatestModel, Option, Overwrite, declared, out_option
+from sparse_adapt.api.options import (
+    Columns,
+    LatestCorpus,
+    LatestModel,
+    Option,
+    Overwrite,
+    declared,
+    out_option,
+)
 from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.api.runs import subject_of
 from sparse_adapt.errors import ConfigError
@@ -101,6 +109,7 @@ def calibrate(
             check=some_queries,
         ),
     ] = None,
+    columns: Columns = (),
     overwrite: Overwrite = False,
     progress: bool | None = None,
 ) -> Calibration:
@@ -153,9 +162,9 @@ def calibrate(
     check_calibrates(encoder, sparse_model.source)
     corpus = corpus if corpus is not None else read_before(sparse_model.source).get("corpus")
     amounts = amounts_for(encoder, target or 0.0) if named is None else amounts_of(encoder, named)
-    source = None if corpus is None else Corpus.of(corpus)
+    source = None if corpus is None else Corpus.of(corpus, columns)
     documents = [] if source is None else list(source.read())
-    query_texts = [] if queries is None else [query.text for query in queries_of(queries)]
+    query_texts = [] if queries is None else [query.text for query in queries_of(queries, columns)]
     with progress_bars(progress) as bars:
         advance = bars.count("documents", len(documents))
         scales = Scales.of(

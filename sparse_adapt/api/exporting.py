@@ -10,6 +10,7 @@ from sparse_adapt.api.indexing import MANIFEST, is_vectors, vectors_at
 from sparse_adapt.api.options import (
     CORPUS_HELP,
     MODEL_HELP,
+    Columns,
     Device,
     Model,
     Option,
@@ -123,6 +124,7 @@ def export(
         "bool | DocumentsLike",
         Option("Write titles and texts too (OpenSearch, Elasticsearch)."),
     ] = False,
+    columns: Columns = (),
     device: Device = "auto",
     overwrite: Overwrite = False,
     resume: Resume = False,
@@ -162,24 +164,25 @@ def export(
     where = Place(place, overwrite, resume)
     check_output(where)
     from sparse_adapt.api.models import load_sparse
-    from sparse_adapt.collection.arguments import Corpus, queries_of
+    from sparse_adapt.collection.arguments import Corpus, queries_of, with_columns
     from sparse_adapt.engines.layout import ExportSource
     from sparse_adapt.engines.writing import export_corpus, write_export
     from sparse_adapt.retrieve.vectors.shards import encode_queries
 
-    test_queries = None if queries is None else queries_of(queries)
+    test_queries = None if queries is None else queries_of(queries, columns)
     sparse_model, encoder = (None, None) if model is None else load_sparse(model, device, **reading)
     name = "" if sparse_model is None else sparse_model.source
     encoded = None if test_queries is None or encoder is None else encode_queries(encoder, test_queries)
     named = (each for each in (name, queries) if isinstance(each, str | Path) and each)
     reads = (*_read_of(corpus, texts), *named)
     where, quantisation = where.reading(reads), _quantisation(scale, largest)
+    texts = texts if isinstance(texts, bool) else with_columns(texts, columns)
     if ready or corpus is None or encoder is None:
         given = None if isinstance(texts, bool) else Corpus.of(texts).read()
         source = ExportSource(_ready(encoder, name, corpus), encoded, encoder, given)
         done = write_export(format, source, where, quantisation)
     else:
-        documents = Corpus.of(corpus)
+        documents = Corpus.of(corpus, columns)
         with progress_bars(progress) as bars:
             done = export_corpus(
                 format,
@@ -316,6 +319,7 @@ def check_export(
     split: Split = "test",
     top: Annotated[int, Option("Documents to compare for each query.", ge=1)] = 10,
     url: Annotated[str, Option("Address of an engine that is a server.", metavar="URL")] = "",
+    columns: Columns = (),
     device: Device = "auto",
     progress: bool | None = None,
     **reading: Reads,
@@ -338,14 +342,14 @@ def check_export(
     if (corpus is None) == (vectors is None):
         raise ConfigError(ONE_SOURCE)
     from sparse_adapt.api.models import load_sparse
-    from sparse_adapt.collection.arguments import judgements_of, queries_of
+    from sparse_adapt.collection.arguments import judgements_of, queries_of, with_columns
     from sparse_adapt.engines.manifest import read_export_manifest
     from sparse_adapt.engines.parity import check_engine
     from sparse_adapt.retrieve.vectors.folder import join_blocks
     from sparse_adapt.retrieve.vectors.manifest import stamp_of_model
     from sparse_adapt.retrieve.vectors.shards import encode_queries
 
-    manifest, test_queries = read_export_manifest(place), queries_of(queries)
+    manifest, test_queries = read_export_manifest(place), queries_of(queries, columns)
     judged = None if qrels is None else judgements_of(qrels, split)
     sparse_model, encoder = load_sparse(model, device, **reading)
     if not manifest.model.fits(stamp_of_model(encoder)):
@@ -356,6 +360,7 @@ def check_export(
         blocks = vectors_at(Path(vectors), encoder, sparse_model.source).blocks
     else:
         assert corpus is not None, "checked before"
+        corpus = with_columns(corpus, columns)
         blocks = _encoded(encoder, sparse_model.source, corpus, progress).blocks
     documents = join_blocks(blocks)
     if manifest.documents not in (0, len(documents.ids)):

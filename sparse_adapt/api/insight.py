@@ -9,6 +9,7 @@ from sparse_adapt.api.checks import a_file_or_folder, some_words
 from sparse_adapt.api.following import line
 from sparse_adapt.api.options import (
     MODEL_HELP,
+    Columns,
     Documents,
     Html,
     LatestCorpus,
@@ -325,6 +326,7 @@ def look_for(
             check=a_file_or_folder,
         ),
     ] = None,
+    columns: Columns = (),
     html: Html = None,
     device: OnCpu = "cpu",
     progress: bool | None = None,
@@ -339,11 +341,13 @@ def look_for(
     if query is None and html is not None:
         raise ConfigError("--html is for one query; name it")
     subject = _subject(model, corpus)
-    from sparse_adapt.collection.readers import Query, read_queries
+    from sparse_adapt.collection.arguments import queries_of, with_columns
+    from sparse_adapt.collection.readers import Query
 
-    chosen_queries = [Query("", query or "")] if queries is None else list(read_queries(queries))
+    chosen_queries = [Query("", query or "")] if queries is None else queries_of(queries, columns)
     how: Any = {"device": device, "progress": progress, **reading}
-    reports = explain_each(subject.model, chosen_queries, subject.corpus, top=top, **how)
+    corpus = with_columns(subject.corpus, columns)
+    reports = explain_each(subject.model, chosen_queries, corpus, top=top, **how)
     lead = f"What {last_name(subject.model)} finds for it in {last_name(subject.corpus)}."
     steps = [line("export", "anserini", *subject.flags, "-o", free("export"))]
     return Inspection(subject, reports, query or "", steps, lead)

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any
 from sparse_adapt.api.checks import check_split
 from sparse_adapt.api.following import a_query, line
 from sparse_adapt.api.insight import last_name
-from sparse_adapt.api.options import Baseline, Collection, Device, General, Model, Reads, Split, declared
+from sparse_adapt.api.options import (
+    Baseline,
+    Collection,
+    Columns,
+    Device,
+    General,
+    Model,
+    Reads,
+    Split,
+    declared,
+)
 from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.api.runs import BASE
 from sparse_adapt.errors import ConfigError
@@ -21,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sparse_adapt.collection.arguments import Corpus, JudgementsLike, QueriesLike
+    from sparse_adapt.collection.columns import ColumnsLike
     from sparse_adapt.model.kinds import EitherEncoder
     from sparse_adapt.retrieve.evaluate import Collection as JudgedCollection
 
@@ -185,6 +196,7 @@ def evaluate(
     baseline: Baseline = None,
     general: General = None,
     split: Split = "test",
+    columns: Columns = (),
     device: Device = "auto",
     progress: bool | None = None,
     **reading: Reads,
@@ -214,8 +226,8 @@ def evaluate(
     from sparse_adapt.selection.evidence import GENERAL
     from sparse_adapt.selection.questions import PACKAGED, general_collection, say_cautions
 
-    source = Corpus.of(collection)
-    judged = _collection(source, queries, judgements, split)
+    source = Corpus.of(collection, columns)
+    judged = _collection(source, queries, judgements, split, columns)
     models = [load(each, device, **reading) for each in (model, baseline) if each is not None]
     title = f"{models[0].source} on {source.name}, {split}"
     questions = None if general is None else general_collection(general)
@@ -282,18 +294,23 @@ def _in_words(row: Mapping[str, str | float], reached: float) -> Prose:
 
 
 def _collection(
-    source: "Corpus", queries: "QueriesLike | None", judgements: "JudgementsLike | None", split: str
+    source: "Corpus",
+    queries: "QueriesLike | None",
+    judgements: "JudgementsLike | None",
+    split: str,
+    columns: "ColumnsLike",
 ) -> "JudgedCollection":
     """Documents, queries and judgements: what isn't given lies in the collection's own folder."""
     from sparse_adapt.collection.arguments import judgements_of, queries_of
     from sparse_adapt.retrieve.evaluate import measurable
 
+    place = source.place or source.table
     for name, value in (("queries", queries), ("judgements", judgements)):
-        if value is None and source.place is None:
+        if value is None and not place:
             raise ConfigError(f"documents in memory have no {name}; pass {name}= as well")
-    query_source = queries if queries is not None else source.place
-    judged = judgements if judgements is not None else source.place
+    query_source = queries if queries is not None else place
+    judged = judgements if judgements is not None else place
     assert query_source is not None and judged is not None, "checked before"
     return measurable(
-        source.name, judgements_of(judged, split), queries_of(query_source), source.read(), split
+        source.name, judgements_of(judged, split), queries_of(query_source, columns), source.read(), split
     )

@@ -388,9 +388,9 @@ Glossary = Annotated[
 Columns = Annotated[
     "ColumnsLike",
     Option(
-        "Columns of a table as FIELD=COLUMN, with commas between them: of documents id, title and text, of a glossary "
-        "term, definition, expansion and examples. COLUMN is a heading, or a number in a table without headings. "
-        "Usual headings are known, in several languages.",
+        "Columns of a table, or keys of JSON, as FIELD=COLUMN, with commas between them: of documents id, title and "
+        "text, of queries query_id and query, of a glossary term, definition, expansion and examples. COLUMN is a "
+        "heading, or a number in a table without headings. Usual headings are known, in several languages.",
         metavar="FIELD=COLUMN",
         commas=True,
         many=True,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, overload
 from sparse_adapt.api.checks import a_corpus_or_vectors, a_folder, check_free_file, some_queries, some_words
 from sparse_adapt.api.following import line
 from sparse_adapt.api.indexing import is_index, is_vectors, vectors_at
-from sparse_adapt.api.options import LatestModel, OnCpu, Option, Reads, declared
+from sparse_adapt.api.options import Columns, LatestModel, OnCpu, Option, Reads, declared
 from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.api.runs import subject_of
 from sparse_adapt.errors import ConfigError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from sparse_adapt.api.models import ModelLike
     from sparse_adapt.collection.arguments import DocumentsLike, QueriesLike
+    from sparse_adapt.collection.columns import ColumnsLike
     from sparse_adapt.collection.readers import Query, Run
     from sparse_adapt.model.sparse import SparseEncoder
 
@@ -193,6 +194,7 @@ def search(
         str | Path | None,
         Option("Write a TREC run to FILE instead of showing documents.", metavar="FILE"),
     ] = None,
+    columns: Columns = (),
     texts: "DocumentsLike | None" = None,
     device: OnCpu = "auto",
     progress: bool | None = None,
@@ -225,8 +227,10 @@ def search(
     notes = _verified(index, wanted=verify)
     from sparse_adapt.collection.readers import write_run
 
-    chosen_queries = _queries(query, queries)
+    chosen_queries = _queries(query, queries, columns)
     model, searched, texts, about = _searched(model, corpus, index, vectors, texts)
+    if columns:
+        searched, texts = _by_columns(searched, texts, columns)
     rankings, name = _ranked(chosen_queries, model, searched, texts, top, device, progress, reading)
     written = () if place is None else ((place, f"a TREC run of {write_run(place, rankings.run):,} results"),)
     return replace(
@@ -333,7 +337,20 @@ def _in_index(encoder: "SparseEncoder", query_texts: Sequence[str], folder: Path
     return [[(hit.document_id, hit.score, hit.impact) for hit in hits] for hits in rankings]
 
 
-def _queries(query: "QueriesLike | None", queries: "QueriesLike | None") -> "list[Query]":
+def _by_columns(
+    searched: "DocumentsLike", texts: "DocumentsLike | None", columns: "ColumnsLike"
+) -> "tuple[DocumentsLike, DocumentsLike | None]":
+    """What is searched, where that is documents, and the documents that are shown, both by the columns named."""
+    from sparse_adapt.collection.arguments import with_columns
+
+    ready = isinstance(searched, str | Path) and (is_vectors(searched) or is_index(searched))
+    texts = None if texts is None else with_columns(texts, columns)
+    return (searched if ready else with_columns(searched, columns)), texts
+
+
+def _queries(
+    query: "QueriesLike | None", queries: "QueriesLike | None", columns: "ColumnsLike"
+) -> "list[Query]":
     """One query in words, or several."""
     from sparse_adapt.collection.arguments import queries_of
     from sparse_adapt.collection.readers import Query
@@ -342,7 +359,7 @@ def _queries(query: "QueriesLike | None", queries: "QueriesLike | None") -> "lis
         return [Query("1", query)]
     source = queries if query is None else query
     assert source is not None, "checked before"
-    return queries_of(source)
+    return queries_of(source, columns)
 
 
 def _found(queries: "Sequence[Query]", rankings: Rankings, texts: "DocumentsLike | None") -> SearchResults:

@@ -113,6 +113,11 @@ class Corpus:
 DocumentsLike = Place | Iterable[str | Mapping[str, object] | Document] | Mapping[str, str] | Corpus
 
 
+def with_columns(source: DocumentsLike, columns: ColumnsLike) -> DocumentsLike:
+    """The same documents, read by the columns that somebody named of them; as they are where nobody did."""
+    return Corpus.of(source, columns) if chosen_of(columns, DOCUMENTS) else source
+
+
 def queries_of(source: QueriesLike, columns: ColumnsLike = ()) -> list[Query]:
     """Queries from a place or from memory: texts, a dictionary from ids to texts, dictionaries, `Query`.
 

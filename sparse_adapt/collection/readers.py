@@ -183,7 +183,8 @@ def _numbered_documents(
         return
     number = 0
     keys = _keys(parts[0] if parts else place, DOCUMENTS, chosen)
-    for part in parts or [place]:
+    files: Sequence[Location] = parts or [place]
+    for part in files:
         for record in _records(part, "documents", DOCUMENTS, chosen):
             number += 1
             document = document_of(record, keys, keys.number_of(record))
@@ -297,9 +298,9 @@ def _judgements_in(place: Location) -> Iterator[tuple[int, str, str, int]]:
     if is_json(place):
         keys = Keys(OF_JUDGEMENTS)
         for record in read_json(place, "judgements"):
-            query, document, grade = keys.of(record).values()
-            number = grade_of(str(record.fields.get(grade, "")), place, record.line)
-            yield record.line, record.identifier(query), record.identifier(document), number
+            query, document, key = keys.of(record).values()
+            grade = grade_of(str(record.fields.get(key, "")), place, record.line)
+            yield record.line, record.identifier(query), record.identifier(document), grade
         return
     if not is_table(place) or bare(place.name.lower()).endswith(".tsv"):
         yield from read_qrels(place)
