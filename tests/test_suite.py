@@ -1,6 +1,7 @@
 """Suites: settings and their mistakes, tests by hand, costs, what changed, tables, and going on after a kill."""
 
 import json
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,6 +13,7 @@ from sparse_adapt.errors import ConfigError, InputError, ModelError, OutputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.report.html import png_file
 from sparse_adapt.research.groups import GroupedText, measure_groups
 from sparse_adapt.research.suite.measure import TrainingCost, run_suite, training_of
 from sparse_adapt.research.suite.rankers import Sparse, costs
@@ -198,15 +200,16 @@ def test_results_are_written_in_every_form(outcome):
     page = (folder / "suite.md").read_text()
     assert "## control: 3 queries of train, control" in page and "| bm25 |" in page
     assert (folder / "suite.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "suite.pdf").read_bytes().startswith(b"%PDF")
+    assert (folder / "suite.tex").read_text().count(r"\begin{tabular}") == len(list(suite_tables(measured)))
     assert {table.title for table in suite_tables(measured)} >= {"Costs", "ours: 3 queries of test"}
 
 
-def test_a_name_with_signs_of_formulas_is_plotted_as_it_is(outcome, tmp_path):
+def test_a_name_with_signs_of_formulas_is_plotted_as_it_is(outcome):
     measured = outcome[0]
     odd = measured.suite.model_copy(update={"rows": {"$\\frac{": measured.suite.rows["base"]}})
     one = SimpleNamespace(suite=odd, at=lambda row, place: measured.at("base", place))
-    plot_suite(one, tmp_path / "plot.png")
-    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+    assert png_file(plot_suite(one)).startswith(b"\x89PNG")
 
 
 def test_a_killed_suite_goes_on_from_what_it_had_encoded(write_suite, tmp_path, monkeypatch, outcome):
@@ -303,6 +306,20 @@ def test_everything_is_looked_at_before_anything_is_encoded(write_suite, tmp_pat
         with pytest.raises(kind, match=problem):
             run_suite(read_suite(write_suite(old, new)), Place(tmp_path / "out"))
         assert not (tmp_path / "out").exists() and not (tmp_path / "out.partial").exists()
+
+
+@pytest.mark.parametrize("package", ["bm25s", "vl_convert"])
+def test_what_is_not_installed_is_said_before_any_model_loads(
+    package, write_suite, tmp_path, sparse_adapt, monkeypatch
+):
+    def loaded(*_, **__):
+        raise AssertionError("loaded")
+
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.setattr("sparse_adapt.research.suite.rankers.SparseEncoder.load", loaded)
+    ran = sparse_adapt("evaluate", "--suite", write_suite(), "-o", tmp_path / "out", "--device", "cpu")
+    assert (ran.status, "is not installed: pip install 'sparse-adapt[" in ran.err) == (2, True)
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_suite_as_a_command(write_suite, tmp_path, sparse_adapt):

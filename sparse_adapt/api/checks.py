@@ -35,6 +35,12 @@ def a_model_or_none(source: str) -> None:
         a_model(source)
 
 
+def a_baseline(source: str) -> None:
+    """Raise ModelError for what is neither bm25, nor a run file, nor a model."""
+    if source != "bm25" and not Path(source).is_file():
+        a_model(source)
+
+
 def a_pack(source: str) -> None:
     """Raise InputError for what is neither a file nor the name of a repository on the Hub."""
     from sparse_adapt.model.hub import hub_id_in

@@ -1,42 +1,65 @@
 """How well a model ranks judged queries, beside another: `evaluate`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from sparse_adapt.api.checks import check_split
+from sparse_adapt.api.checks import a_baseline, check_split
 from sparse_adapt.api.following import a_query, line
 from sparse_adapt.api.insight import last_name
 from sparse_adapt.api.options import (
-    Baseline,
+    MODEL_HELP,
     Collection,
     Columns,
     Device,
     General,
     Model,
+    Option,
     Reads,
     Split,
     declared,
 )
 from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.api.runs import BASE
-from sparse_adapt.errors import ConfigError
+from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.report.charts import differences
 from sparse_adapt.report.progress import Bars, progress_bars
 from sparse_adapt.report.sections import Beside, Part, Pictures, Prose, Section, TableRows
-from sparse_adapt.report.tables import Column, Evaluated, Row, Table, tabulate_evaluation
+from sparse_adapt.report.tables import Column, Evaluated, Row, Table, tabulate_evaluation, to_csv, to_latex
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from sparse_adapt.api.models import ModelLike
     from sparse_adapt.collection.arguments import Corpus, JudgementsLike, QueriesLike
     from sparse_adapt.collection.columns import ColumnsLike
     from sparse_adapt.model.kinds import EitherEncoder
     from sparse_adapt.retrieve.evaluate import Collection as JudgedCollection
+    from sparse_adapt.retrieve.evaluate import ModelResult
 
 
 FIRST, SHOWN = "ndcg@10", "nDCG@10"
+BM25 = "bm25"  # word statistics as a baseline
+RunnerUp = Annotated[
+    "ModelLike | None",
+    Option(
+        f"What to compare with: a model, bm25 (word statistics with stems), or a TREC run file. {MODEL_HELP}",
+        metavar="MODEL_OR_RUN",
+        check=a_baseline,
+    ),
+]
+Measures = Annotated[
+    Sequence[str],
+    Option(
+        "Measures, with commas between them; p-values are corrected for the number of them. Another cut may stand "
+        "behind @, such as ndcg@20. The first decides which queries won and lost.",
+        metavar="A,B",
+        commas=True,
+        shown="ndcg@10,mrr@10,map,p@1,p@5,recall@100",
+    ),
+]
 CHANGED = 10  # queries that won most, and as many that lost
 
 
@@ -81,10 +104,20 @@ class Evaluation(CommandResult):
         return list(self.figures["queries"])
 
     @property
+    def first(self) -> str:
+        """The measure that decides: nDCG@10 unless others were asked for."""
+        return FIRST if FIRST in self.measures else next(iter(self.measures))
+
+    @property
+    def shown(self) -> str:
+        """How it reads."""
+        return SHOWN if self.first == FIRST else self.first
+
+    @property
     def headline(self) -> str:
-        """nDCG@10, beside the baseline's where there is one."""
-        headline = f"{self.title}: {FIRST} {self.measures[FIRST]:.3f}"
-        return headline if self.baseline is None else f"{headline}, baseline {self.baseline[FIRST]:.3f}"
+        """The measure that decides, beside the baseline's where there is one."""
+        headline = f"{self.title}: {self.first} {self.measures[self.first]:.3f}"
+        return headline if self.baseline is None else f"{headline}, baseline {self.baseline[self.first]:.3f}"
 
     def to_dict(self) -> dict[str, object]:
         """Means, differences, then those of each kind of query, then each query's."""
@@ -97,6 +130,33 @@ class Evaluation(CommandResult):
     def rows(self) -> Sequence[Row]:
         """A row for each measure, and for each kind of query where these have one."""
         return self.table().rows
+
+    def to_latex(self) -> str:
+        """The table for a paper: a `tabular` with the rules of booktabs."""
+        return to_latex(self.table())
+
+    def to_csv(self) -> str:
+        """The table for another program, numbers in full."""
+        return to_csv(self.table())
+
+    def per_query(self) -> Table:
+        """A row for each query: its id, kind and text, each measure, and the baseline's where there is one."""
+        measures = [name for name in self.queries[0]["model"] if name != "ranking"]
+        columns = [Column(key, key, "text") for key in ("query_id", "kind", "query")]
+        columns += [Column(name, name, decimals=4) for name in measures]
+        if self.baseline is not None:
+            columns += [Column(f"baseline {name}", f"baseline {name}", decimals=4) for name in measures]
+        rows = [
+            {
+                "query_id": each["query_id"],
+                "kind": each["kind"],
+                "query": self.texts.get(str(each["query_id"]), ""),
+            }
+            | {name: each["model"][name] for name in measures}
+            | {f"baseline {name}": each.get("baseline", {}).get(name) for name in measures}
+            for each in self.queries
+        ]
+        return Table(f"{self.title}: each query", tuple(columns), rows)
 
     def sections(self) -> Sequence[Section]:
         """The table of measures; in detail what was gained and lost with intervals, and queries that changed most."""
@@ -120,7 +180,7 @@ class Evaluation(CommandResult):
         rows = [_difference(kind, self._gaps(kind)) for kind in ("", *self.figures.get("kinds", {}))]
         changes = "; ".join(f"{row['name']} {row['value']:+.3f}" for row in rows)
         picture = differences(
-            f"Gained and lost, {SHOWN}", rows, description=f"Difference of {SHOWN}: {changes}"
+            f"Gained and lost, {self.shown}", rows, description=f"Difference of {self.shown}: {changes}"
         )
         columns = (
             Column("name", "queries", "text"),
@@ -130,15 +190,18 @@ class Evaluation(CommandResult):
             Column("high", "to", decimals=3, signed=True),
         )
         note = "The last two columns are the 95 % interval of the change, by bootstrap over the queries."
-        table = TableRows(Table(f"Change of {SHOWN}", columns, rows, note))
-        return [_in_words(rows[0], self.measures[FIRST]), Beside([Pictures([picture]), table])]
+        table = TableRows(Table(f"Change of {self.shown}", columns, rows, note))
+        return [
+            _in_words(rows[0], self.measures[self.first], self.shown),
+            Beside([Pictures([picture]), table]),
+        ]
 
     def _gaps(self, kind: str) -> "NDArray[np.float64]":
-        """The model's less the baseline's nDCG@10, of the queries of one kind or of all: (queries,)."""
+        """The model's less the baseline's measure that decides, of the queries of one kind or of all: (queries,)."""
         import numpy as np
 
         chosen = [each for each in self.queries if not kind or each["kind"] == kind]
-        return np.array([each["model"][FIRST] - each["baseline"][FIRST] for each in chosen])
+        return np.array([each["model"][self.first] - each["baseline"][self.first] for each in chosen])
 
     def _changed(self) -> list[Section]:
         if self.baseline is None:
@@ -159,7 +222,7 @@ class Evaluation(CommandResult):
         columns = (
             Column("query", "query", "text"),
             *([Column("kind", "kind", "text")] if self.figures.get("kinds") else []),
-            Column("gap", f"change of {SHOWN}", decimals=3, signed=True),
+            Column("gap", f"change of {self.shown}", decimals=3, signed=True),
         )
         shown = [TableRows(Table("", columns, rows))]
         return [Section("queries", "Queries that won and lost most", shown, detail=True)]
@@ -193,7 +256,8 @@ def evaluate(
     *,
     queries: "QueriesLike | None" = None,
     judgements: "JudgementsLike | None" = None,
-    baseline: Baseline = None,
+    baseline: RunnerUp = None,
+    measures: Measures = (),
     general: General = None,
     split: Split = "test",
     columns: Columns = (),
@@ -201,15 +265,18 @@ def evaluate(
     progress: bool | None = None,
     **reading: Reads,
 ) -> Evaluation:
-    """Encode a collection, search it exactly, and measure, beside `baseline` where one is named.
+    """Encode a collection, search it exactly, and measure, compared with `baseline` where one is named.
 
     collection: a BEIR folder, a bundled name or an `ir_datasets` id, which brings its queries and judgements; or a
     corpus, with `queries` and `judgements` in memory or as files. `split` chooses `qrels/SPLIT.tsv` of a folder.
     Queries without a positive judgement are left out. A document that has a query's own id is left out of that query's
-    ranking, as BEIR does (ArguAna, Quora), unless such a document is judged relevant. Models may be sparse or dense.
-    `general` measures beside it what a sparse model keeps of what it knew (`retention` in the figures): "general", the
-    questions that come with the package, or another judged collection. Raises InputError where a judged query has no
-    text, and ConfigError where documents in memory come without queries or judgements, or a dense model with `general`.
+    ranking, as BEIR does (ArguAna, Quora), unless such a document is judged relevant. Models may be sparse or dense; a
+    baseline may also be "bm25" or a TREC run file. measures: ndcg, mrr, map, p and recall, each with a cut
+    (`["ndcg@20", "recall@1000"]`); p-values have Holm's correction over the measures and the kinds of query, and over
+    nothing else. `general` measures beside it what a sparse model keeps of what it knew (`retention` in the figures):
+    "general", the questions that come with the package, or another judged collection. Raises InputError where a judged
+    query has no text, and ConfigError where documents in memory come without queries or judgements, or a dense model
+    with `general`.
 
     >>> import sparse_adapt as sa
     >>> found = sa.evaluate(
@@ -223,17 +290,27 @@ def evaluate(
         check_split(collection, split)
     from sparse_adapt.api.models import load
     from sparse_adapt.collection.arguments import Corpus
+    from sparse_adapt.retrieve.evaluate import check_measure
     from sparse_adapt.selection.evidence import GENERAL
     from sparse_adapt.selection.questions import PACKAGED, general_collection, say_cautions
 
+    for measure in measures:
+        check_measure(measure)
+    ranked = baseline is not None and is_ranking(baseline)
+    if ranked and general is not None:
+        raise ConfigError(f"--general compares models, and {baseline} is none; leave one of both out")
     source = Corpus.of(collection, columns)
     judged = _collection(source, queries, judgements, split, columns)
-    models = [load(each, device, **reading) for each in (model, baseline) if each is not None]
+    judged = replace(judged, measures=tuple(measures)) if measures else judged
+    named = [model] if baseline is None or ranked else [model, baseline]
+    models = [load(each, device, **reading) for each in named]
     title = f"{models[0].source} on {source.name}, {split}"
     questions = None if general is None else general_collection(general)
     sources, encoders = [each.source for each in models], [each.encoder for each in models]
     with progress_bars(progress) as bars:
-        figures = measure_models(sources, encoders, judged, questions, bars)
+        other = _ranking(str(baseline), judged) if ranked else None
+        figures = measure_models(sources, encoders, judged, questions, bars, other)
+    sources += [str(baseline)] if ranked else []
     if general is not None and questions is not None and general != PACKAGED:
         general_figures = figures["retention"][GENERAL.name]
         say_cautions(
@@ -250,8 +327,12 @@ def measure_models(
     judged: "JudgedCollection",
     general: "JudgedCollection | None",
     bars: Bars,
+    ranked: "ModelResult | None" = None,
 ) -> Evaluated:
-    """The figures of one model, or of two of which the second is the baseline; with what they keep of `general`."""
+    """The figures of one model, or of two of which the second is the baseline; with what they keep of `general`.
+
+    ranked: a baseline that is a ranking.
+    """
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.retrieve.evaluate import evaluate_model, evaluation
     from sparse_adapt.selection.retention import evaluate_with_retention, retention_figures, texts_in
@@ -260,13 +341,44 @@ def measure_models(
     advance = [bars.count(source, texts) for source in sources]
     if general is None:
         pairs = zip(encoders, advance, strict=True)
-        return evaluation(*(evaluate_model(encoder, judged, progress=each) for encoder, each in pairs))
+        results = [evaluate_model(encoder, judged, progress=each) for encoder, each in pairs]
+        return evaluation(*results, *([] if ranked is None else [ranked]))
     sparse = [encoder for encoder in encoders if isinstance(encoder, SparseEncoder)]
     if len(sparse) < len(encoders):
         raise ConfigError("what a model keeps is measured of sparse models only; leave out general")
-    results, groups = zip(*evaluate_with_retention(sparse, judged, general, advance), strict=True)
-    content = evaluation(*results)
+    both, groups = zip(*evaluate_with_retention(sparse, judged, general, advance), strict=True)
+    content = evaluation(*both)
     return {**content, "retention": retention_figures(*groups, questions=general.queries)}
+
+
+def is_ranking(baseline: "ModelLike") -> bool:
+    """Whether a baseline is BM25 or a run file, and no model."""
+    return baseline == BM25 or (isinstance(baseline, str | Path) and Path(baseline).is_file())
+
+
+def _ranking(baseline: str, judged: "JudgedCollection") -> "ModelResult":
+    """What BM25 or a run file reaches. Raises InputError for a run that answers none of the queries."""
+    from sparse_adapt.collection.readers import read_run
+    from sparse_adapt.retrieve.evaluate import DEPTH, evaluate_ranking, own_documents
+    from sparse_adapt.teachers.bm25 import Bm25
+
+    if baseline != BM25:
+        run = read_run(baseline)
+        if not any(query.query_id in run for query in judged.queries):
+            raise InputError(baseline, "answers none of the judged queries; name the run of this collection")
+        return evaluate_ranking(run, judged)
+    index = Bm25.fit([document.full_text for document in judged.documents])
+    depth = DEPTH + bool(own_documents(judged))
+    found = index.top_k([query.text for query in judged.queries], depth)
+    ids = [document.document_id for document in judged.documents]
+    pairs = zip(judged.queries, found, strict=True)
+    return evaluate_ranking(
+        {
+            query.query_id: {ids[row]: float(score) for row, score in zip(rows, scores, strict=True)}
+            for query, (rows, scores) in pairs
+        },
+        judged,
+    )
 
 
 def _difference(kind: str, gaps: "NDArray[np.float64]") -> dict[str, str | float]:
@@ -284,11 +396,11 @@ def _difference(kind: str, gaps: "NDArray[np.float64]") -> dict[str, str | float
     }
 
 
-def _in_words(row: Mapping[str, str | float], reached: float) -> Prose:
+def _in_words(row: Mapping[str, str | float], reached: float, shown: str) -> Prose:
     """The difference of all queries in a sentence, and whether it may be chance."""
     change, low, high = (float(row[key]) for key in ("value", "low", "high"))
     verb = "gains" if low > 0 else "loses" if high < 0 else "neither gains nor loses by more than chance"
-    sentence = f"{SHOWN} goes from {reached - change:.3f} to {reached:.3f} on {row['number']:,} queries: {change:+.3f}"
+    sentence = f"{shown} goes from {reached - change:.3f} to {reached:.3f} on {row['number']:,} queries: {change:+.3f}"
     sentence += f", with a 95\u00a0% interval from {low:+.3f} to {high:+.3f}."
     return Prose(f"The model {verb}. {sentence}", "good" if low > 0 else "bad" if high < 0 else "")
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -123,9 +124,25 @@ def svg_file(picture: Picture) -> str:
 
 def png_file(picture: Picture) -> bytes:
     """The same as PNG. Raises MissingExtraError without the package that makes one."""
+    png: bytes = _converter().svg_to_png(svg_file(picture), scale=2)
+    return png
+
+
+def pdf_file(picture: Picture) -> bytes:
+    """The same as PDF, for a paper."""
+    pdf: bytes = _converter().svg_to_pdf(svg_file(picture))
+    return pdf
+
+
+def check_converts() -> None:
+    """Raise MissingExtraError where nothing makes PNG or PDF."""
+    _converter()
+
+
+def _converter() -> ModuleType:
     try:
-        from vl_convert import svg_to_png
+        import vl_convert
     except ModuleNotFoundError as error:
         raise MissingExtraError("vl-convert-python", "pages") from error
-    png: bytes = svg_to_png(svg_file(picture), scale=2)
-    return png
+    converter: ModuleType = vl_convert
+    return converter

@@ -3,8 +3,10 @@
 Tokens, terms and paths are data, never markup: every Markdown cell is escaped. `terminal` and `html` show tables too.
 """
 
+import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from typing import Any, Literal, TypedDict, cast, get_args
 
 Cell = str | int | float | bool | None
@@ -17,6 +19,10 @@ NOTHING = "-"
 WORDS = ("text", "token")  # kinds whose cells may be broken
 P_VALUE_NOTE = "p: paired randomisation test, two-sided, with Holm's correction over the tests of this table"
 MARKDOWN_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "\\|*_<>[]#~$"} | {"`": "&#96;", "\n": " "})
+LATEX_SIGNS = str.maketrans(
+    {sign: f"\\{sign}" for sign in "#$%&_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\n": " "}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,26 @@ def to_markdown(table: Table) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
+def to_csv(table: Table) -> str:
+    """For another program: the columns with their headings, numbers in full, nothing where a cell is empty."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(column.heading for column in table.columns)
+    writer.writerows([cell(row, column) for column in table.columns] for row in table.rows)
+    return text.getvalue()
+
+
+def to_latex(table: Table) -> str:
+    """For a paper: a `tabular` with the rules of the package booktabs, its note as a comment."""
+    columns = "".join("l" if column.kind in WORDS else "r" for column in table.columns)
+    lines = [[column.heading.translate(LATEX_SIGNS) for column in table.columns]]
+    lines += [[_latex_cell(cell(row, column), column) for column in table.columns] for row in table.rows]
+    first, *others = (f"{' & '.join(line)} \\\\" for line in lines)
+    rows = "\n".join(["\\toprule", first, "\\midrule", *others, "\\bottomrule"])
+    notes = "".join(f"% {each}\n" for each in (table.title, table.note) if each)
+    return f"{notes}\\begin{{tabular}}{{{columns}}}\n{rows}\n\\end{{tabular}}\n"
+
+
 # -- cells ------------------------------------------------------------------------------------
 
 
@@ -89,6 +115,11 @@ def formatted(value: Cell, column: Column) -> str:
 def percentage(share: float, decimals: int = 1, sign: str = "") -> str:
     """A share from 0 to 1 as a percentage."""
     return f"{100 * share:{sign},.{decimals}f} %"
+
+
+def _latex_cell(value: Cell, column: Column) -> str:
+    text = formatted(value, column).translate(LATEX_SIGNS)
+    return text if column.kind in WORDS or value is None else text.replace("-", "$-$").replace("+", "$+$")
 
 
 def _markdown_cell(value: Cell, column: Column) -> str:
@@ -156,4 +187,4 @@ def tabulate_evaluation(evaluation: Evaluated, title: str = "") -> Table:
 
 
 def _measure_row(group: ComparedFigures, measure: str) -> dict[str, Cell]:
-    return {name: group[name][measure] for name in PARTS if name in group}
+    return {name: group[name].get(measure) for name in PARTS if name in group}

@@ -519,11 +519,14 @@ def suite(
 ) -> Tables:
     """Measure every row of a suite file on every collection: in tables, a file for each form, a plot."""
     from sparse_adapt.model.reading import choose_device
+    from sparse_adapt.report.html import check_converts
     from sparse_adapt.research.suite.measure import run_suite
     from sparse_adapt.research.suite.settings import read_suite
     from sparse_adapt.research.suite.tables import suite_object, suite_tables, write_results
 
     plan, place = read_suite(file), None if out is None else Path(out)
+    if place is not None:
+        check_converts()
     with progress_bars(progress) as bars:
         outcome = run_suite(
             plan,
@@ -537,7 +540,7 @@ def suite(
     ending = After(next_steps=[line(*again)])
     if place is not None:
         drawn = ["suite.png", *(["suite-queries.png"] if (place / "suite-queries.png").is_file() else [])]
-        wrote = [(place, f"suite.json, suite.md, {', '.join(drawn)}, vectors")]
+        wrote = [(place, f"suite.json, suite.md, suite.tex, {', '.join(drawn)}, suite.pdf, vectors")]
         ending = After(wrote=wrote, next_steps=[line(*again, "--overwrite", "--explain")])
     return Tables(suite_object(outcome), list(suite_tables(outcome)), ending)
 

@@ -9,7 +9,7 @@ ranking costs: how many non-zero weights a document and a query have.
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -32,7 +32,7 @@ from sparse_adapt.collection.readers import (
     read_judgements,
     read_queries,
 )
-from sparse_adapt.errors import InputError
+from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.report.progress import Progress, no_progress
@@ -52,6 +52,23 @@ MEASURES = {
     "recall@100": "recall@100",
 }
 SIZES = ("nonzero_document", "nonzero_query")
+USUAL = tuple(MEASURES)
+ALWAYS = ("precision@1", "recall@1")  # asked of ranx, which loses its way with one measure alone
+OF_RANX = {"ndcg": "ndcg", "mrr": "mrr", "map": "map", "p": "precision", "recall": "recall"}
+
+
+def check_measure(measure: str) -> None:
+    """Raise ConfigError for a measure that there isn't."""
+    ranx_name(measure)
+
+
+def ranx_name(measure: str) -> str:
+    """What ranx calls a measure: one of MEASURES, or one of OF_RANX with a cut of its own, such as ndcg@20."""
+    name, _, cut = measure.partition("@")
+    if measure not in MEASURES and not (name in OF_RANX and cut.isdecimal() and 0 < int(cut) <= DEPTH):
+        several = f"{', '.join(MEASURES)}, or another cut such as ndcg@20, of at most {DEPTH:,}"
+        raise ConfigError(f"--measures {measure}: no such measure; there are {several}")
+    return MEASURES.get(measure, f"{OF_RANX[name]}@{cut}")
 
 
 class Measured(NamedTuple):
@@ -68,11 +85,12 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Documents, the queries of one split that can be measured, and what is relevant to each."""
+    """Documents, the queries of one split that can be measured, what is relevant to each, and what is measured."""
 
     documents: tuple[Document, ...]
     queries: tuple[Query, ...]
     judgements: Judgements
+    measures: tuple[str, ...] = USUAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +129,7 @@ class ModelResult:
 # -- one run ----------------------------------------------------------------------------------
 
 
-def evaluate_run(run: Run, judgements: Judgements) -> Measured:
+def evaluate_run(run: Run, judgements: Judgements, measures: Sequence[str] = USUAL) -> Measured:
     """Measures of a ranking, per query that has a positive judgement, in the order of the judgements.
 
     A query's documents rank by score; equal scores keep the order in which the run names them. The document with the
@@ -120,10 +138,10 @@ def evaluate_run(run: Run, judgements: Judgements) -> Measured:
     run = without_own(run, judgements)
     query_ids = judged_queries(judgements)
     answered = [index for index, query_id in enumerate(query_ids) if run.get(query_id)]
-    values = {measure: np.zeros(len(query_ids)) for measure in MEASURES}
+    values = {measure: np.zeros(len(query_ids)) for measure in measures}
     pairs = [_as_arrays(run[query_ids[index]], judgements[query_ids[index]]) for index in answered]
     if pairs:
-        for measure, measured in _ask_ranx(pairs).items():
+        for measure, measured in _ask_ranx(pairs, measures).items():
             values[measure][answered] = measured
     return Measured(query_ids, values)
 
@@ -169,21 +187,21 @@ def _as_arrays(ranking: dict[str, float], judged: dict[str, int]) -> tuple[Value
     return np.array(run, dtype=np.float64), np.array(judgements, dtype=np.float64)
 
 
-def _ask_ranx(pairs: Sequence[tuple[Values, Values]]) -> dict[str, Values]:
+def _ask_ranx(pairs: Sequence[tuple[Values, Values]], measures: Sequence[str]) -> dict[str, Values]:
     """Each measure as (queries,). ranx sets numba's number of threads for good, so it is put back."""
-    threads = numba.get_num_threads()
+    threads, names = numba.get_num_threads(), [ranx_name(measure) for measure in measures]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NumbaTypeSafetyWarning)
             measured = ranx_evaluate(
                 NumbaList([judgements for _, judgements in pairs]),
                 NumbaList([run for run, _ in pairs]),
-                list(MEASURES.values()),
+                [*names, *(each for each in ALWAYS if each not in names)],
                 return_mean=False,
             )
     finally:
         numba.set_num_threads(threads)
-    return {measure: measured[name] for measure, name in MEASURES.items()}
+    return {measure: measured[name] for measure, name in zip(measures, names, strict=True)}
 
 
 # -- a model on a collection ------------------------------------------------------------------
@@ -297,11 +315,16 @@ def _deeper(depth: int, collection: Collection) -> int:
 
 def _measured(run: Run, depth: int, sizes: Sequence[Values], collection: Collection) -> ModelResult:
     """Measures of a run over a collection; sizes: non-zero weights of each document (documents,), then (queries,)."""
+    ranked = evaluate_ranking(run, collection, depth)
+    return replace(ranked, values={**ranked.values, **dict(zip(SIZES, sizes, strict=True))})
+
+
+def evaluate_ranking(run: Run, collection: Collection, depth: int = DEPTH) -> ModelResult:
+    """The measures of a ranking that something else made, of whose vectors nothing is known."""
     judgements = {query.query_id: collection.judgements[query.query_id] for query in collection.queries}
     rankings = without_own(run, judgements)
     run = {query_id: dict(islice(scores.items(), depth)) for query_id, scores in rankings.items()}
-    measured = evaluate_run(run, judgements)
-    return ModelResult(collection.queries, {**measured.values, **dict(zip(SIZES, sizes, strict=True))}, run)
+    return ModelResult(collection.queries, evaluate_run(run, judgements, collection.measures).values, run)
 
 
 # -- against a baseline -----------------------------------------------------------------------
@@ -312,17 +335,20 @@ def compare(
 ) -> ComparedFigures:
     """Two models on the same queries and documents: means, model minus baseline, how likely chance gives as much.
 
-    A `p_value` comes from `randomisation_test`; `adjusted` ones have Holm's correction over these measures.
+    A `p_value` comes from `randomisation_test`; `adjusted` ones have Holm's correction over these measures. The number
+    of non-zero weights is no measure: its difference is told, not tested.
     """
     assert result.queries == baseline.queries, "two results can be compared on the same queries only"
     ours, theirs = result.select(kind), baseline.select(kind)
     p_values = {
-        name: randomisation_test(ours[name] - theirs[name], np.random.default_rng(seed)) for name in ours
+        name: randomisation_test(ours[name] - theirs[name], np.random.default_rng(seed))
+        for name in ours
+        if name not in SIZES
     }
     return ComparedFigures(
         model=result.means(kind),
         baseline=baseline.means(kind),
-        difference={name: float((ours[name] - theirs[name]).mean()) for name in ours},
+        difference={name: float((ours[name] - theirs[name]).mean()) for name in ours if name in theirs},
         p_value=p_values,
         adjusted=dict(zip(p_values, holm(list(p_values.values())), strict=True)),
     )
@@ -362,10 +388,9 @@ def _query_figures(
     row: int, result: ModelResult, baseline: ModelResult | None
 ) -> dict[str, dict[str, object]]:
     named = {"model": result} if baseline is None else {"model": result, "baseline": baseline}
-    names = (*MEASURES, "nonzero_query")
     return {
         which: {
-            **{name: float(measured.values[name][row]) for name in names},
+            **{name: float(values[row]) for name, values in measured.values.items() if name != SIZES[0]},
             "ranking": _ranking(measured.run.get(result.queries[row].query_id, {})),
         }
         for which, measured in named.items()

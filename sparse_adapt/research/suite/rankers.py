@@ -91,15 +91,13 @@ class Workshop:
 
     def check(self) -> None:
         """Load every model once: a mistake in the last is better known before the first is put to work."""
+        if any(row.bm25 for row in self.rows.values()):
+            Bm25.fit(["a word"])  # first: what isn't installed is known at once
         for row in self.rows.values():
             for model in row.models:
                 self.model(model)
-            if row.models:
-                continue
             if row.dense is not None:
                 DenseEncoder(row.dense)
-            elif row.bm25:
-                Bm25.fit(["a word"])
 
     def model(self, source: str) -> tuple[SparseEncoder, str]:
         """A model and the checksum of its weights, vocabulary and length of texts."""

@@ -10,8 +10,9 @@ from sparse_adapt.errors import MissingExtraError
 from sparse_adapt.files.folders import write_json, write_text
 from sparse_adapt.files.writing import write_bytes
 from sparse_adapt.report.charts import intervals
-from sparse_adapt.report.html import png_file
-from sparse_adapt.report.tables import Column, Row, Table
+from sparse_adapt.report.html import pdf_file, png_file
+from sparse_adapt.report.sections import Picture
+from sparse_adapt.report.tables import Column, Row, Table, to_latex
 from sparse_adapt.research.drawing import empty_figure, markdown_of
 from sparse_adapt.research.suite.measure import MeasuredSuite
 from sparse_adapt.retrieve.evaluate import MEASURES
@@ -272,17 +273,20 @@ def suite_object(outcome: MeasuredSuite) -> dict[str, object]:
 
 
 def write_results(outcome: MeasuredSuite, folder: Path) -> None:
-    """Put suite.json, suite.md and suite.png into a folder; with matplotlib suite-queries.png, too."""
+    """Put suite.json, suite.md, suite.tex, suite.png and suite.pdf into a folder; with matplotlib suite-queries.png."""
     write_json(folder / "suite.json", suite_object(outcome))
     write_text(folder / "suite.md", markdown_of(suite_tables(outcome)))
-    plot_suite(outcome, folder / "suite.png")
+    write_text(folder / "suite.tex", "\n".join(to_latex(table) for table in suite_tables(outcome)))
+    picture = plot_suite(outcome)
+    write_bytes(folder / "suite.png", png_file(picture))
+    write_bytes(folder / "suite.pdf", pdf_file(picture))
     try:
         plot_queries(outcome, folder / "suite-queries.png")
     except MissingExtraError:
         (folder / "suite-queries.png").unlink(missing_ok=True)
 
 
-def plot_suite(outcome: MeasuredSuite, path: Path) -> None:
+def plot_suite(outcome: MeasuredSuite) -> Picture:
     """Every row as a bar in every collection, with the interval of its mean over the queries."""
     suite = outcome.suite
     rows: list[Row] = []
@@ -291,7 +295,7 @@ def plot_suite(outcome: MeasuredSuite, path: Path) -> None:
             mean = interval(outcome.at(row, name).measured.values[suite.top.measure])
             group = f"{name} (control)" if place.control else name
             rows.append({"group": group, "name": row, **asdict(mean)})
-    write_bytes(path, png_file(intervals("", rows, description="", unit=suite.top.measure)))
+    return intervals("", rows, description="", unit=suite.top.measure)
 
 
 def plot_queries(outcome: MeasuredSuite, path: Path) -> None:
