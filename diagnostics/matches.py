@@ -1,7 +1,7 @@
 """Why a query finds what it finds: its expansions, and the tokens that each top document shares with it.
 
 Every score is a sum of contributions, query weight times document weight, over shared tokens. A vector is of one text:
-(1, V), over the V tokens of the vocabulary.
+(1, V), over the V tokens of the vocabulary; exact words have columns of their own, behind them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
+from sparse_adapt.model.exact.words import FIRST
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import names_of
 from sparse_adapt.model.windows import cut_up
@@ -19,6 +20,7 @@ from sparse_adapt.report.results import Result
 from sparse_adapt.report.sections import Bar, BarList, Part, Prose, RankedDocument, Section
 from sparse_adapt.report.tables import Row
 from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.hybrid import document_vectors, names_of_columns, query_vectors
 from sparse_adapt.retrieve.search import top_k
 
 RELATIVE_TOLERANCE = 1e-5
@@ -29,13 +31,17 @@ SHARED = 10  # tokens of a match that are shown
 
 @dataclass(frozen=True, slots=True)
 class QueryToken:
-    """One non-zero token of the query. An expansion is one that the query's text doesn't hold."""
+    """One non-zero token of the query. An expansion is one that the query's text doesn't hold.
+
+    `word`: whether it is an exact word, in a dimension of its own.
+    """
 
     token_id: int
     token: str
     weight: float
     expansion: bool
     new: bool
+    word: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,7 @@ class Contribution:
     contribution: float
     expansion: bool
     new: bool
+    word: bool = False
     window: int | None = None  # of the document's windows in which the token is active, from 1
 
 
@@ -80,6 +87,12 @@ class Match:
     heaviest: tuple[DocumentToken, ...] = ()
     windows: int | None = None
 
+    @property
+    def word_share(self) -> float | None:
+        """The share of exact words in the score; None where no word contributes."""
+        words = sum(part.contribution for part in self.contributions if part.word)
+        return words / self.score if words else None
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class QueryReport(Result):
@@ -109,8 +122,11 @@ class QueryReport(Result):
         """Everything that the tables show, as plain objects and lists."""
         content = asdict(self)
         _leave_out(content, "query_id")
+        for token in (*content["tokens"], *([content["heaviest"]] if self.heaviest else [])):
+            _leave_out(token, "word")
         for match in content["matches"]:
             for part in match["contributions"]:
+                _leave_out(part, "word")
                 _leave_out(part, "window")
             _leave_out(match, "windows")
         return content
@@ -129,6 +145,7 @@ class QueryReport(Result):
             for part in match.contributions
         ]
         for row in rows:
+            _leave_out(row, "word")
             _leave_out(row, "window")
             _leave_out(row, "query_id")
         return list[Row](rows)
@@ -171,6 +188,8 @@ def _parts(match: Match, largest: float) -> Iterator[Part]:
     if match.heaviest:
         named = (f"{each.token}{'*' if each.shared else ''} {each.weight:.2f}" for each in match.heaviest)
         yield Prose(f"heaviest tokens (* shared): {', '.join(named)}")
+    if match.word_share is not None:
+        yield Prose(f"exact words make {match.word_share:.0%} of the score")
     yield BarList("", shared_bars(match, largest), total=f"{match.score:.3f}")
 
 
@@ -195,7 +214,8 @@ def shared_bars(match: Match, largest: float) -> list[Bar]:
 
 def _origin(token: QueryToken | Contribution, windows: int | None = None) -> str:
     """What a token is besides a word of the query, and in which window of the document it is active."""
-    words = [word for word, holds in (("new term", token.new), ("expansion", token.expansion)) if holds]
+    kinds = (("exact word", token.word), ("new term", token.new), ("expansion", token.expansion))
+    words = [word for word, holds in kinds if holds]
     if windows is not None and windows > 1 and isinstance(token, Contribution):
         words.append(f"window {token.window} of {windows}")
     return ", ".join(words)
@@ -234,9 +254,9 @@ def explain(
     if not query.strip():
         raise InputError("query", "is empty; say what to look for")
     if vectors is None:
-        vectors = encode(model, [document.full_text for document in documents], "document")
+        vectors = document_vectors(model, documents)
     if vector is None:
-        vector = encode(model, [query], "query")
+        vector = query_vectors(model, [query])
     indices, scores = top_k(vector, vectors, top)[0]
     tokens = _query_tokens(model, query, vector)
     written = [token for token in tokens if not token.expansion]
@@ -252,14 +272,14 @@ def explain(
             _match(rank, model, documents[index], float(score), by_id, row)
             for rank, (index, score, row) in enumerate(zip(indices, scores, rows, strict=True), start=1)
         ),
-        sparsity=100.0 * (1.0 - vector.nnz / vector.shape[1]),
+        sparsity=100.0 * (1.0 - sum(not token.word for token in tokens) / model.vocabulary_size),
         heaviest=tokens[0] if tokens else None,
     )
 
 
 def _leave_out(content: dict[str, object], key: str) -> None:
-    """Take a key out that has no value."""
-    if content[key] is None:
+    """Take a key out that has no value, or says that a token is no exact word."""
+    if content[key] is None or content[key] is False:
         del content[key]
 
 
@@ -269,10 +289,16 @@ def _query_tokens(model: SparseEncoder, query: str, vector: csr_matrix) -> list[
     new = {token.token_id for token in model.new_tokens}
     order = np.lexsort((vector.indices, -vector.data))
     ids = [int(vector.indices[index]) for index in order]
-    names = names_of(model.tokenizer, ids)
     return [
-        QueryToken(token_id, name, float(vector.data[index]), token_id not in tokens, token_id in new)
-        for index, token_id, name in zip(order, ids, names, strict=True)
+        QueryToken(
+            token_id,
+            name,
+            float(vector.data[index]),
+            expansion=token_id not in tokens and token_id < FIRST,
+            new=token_id in new,
+            word=token_id >= FIRST,
+        )
+        for index, token_id, name in zip(order, ids, names_of_columns(model, ids), strict=True)
     ]
 
 
@@ -326,6 +352,7 @@ def _match(
             contribution=token.weight * float(weight),
             expansion=token.expansion,
             new=token.new,
+            word=token.word,
             window=active.window.get(int(token_id)),
         )
         for token_id, weight in zip(vector.indices, vector.data, strict=True)
@@ -338,7 +365,7 @@ def _match(
         total,
         score,
     )
-    heaviest = _heaviest(model, vector, tokens)
+    heaviest = _heaviest(model, document, vector, tokens)
     begins = beginning(document.text)
     return Match(
         rank, document.document_id, document.title, score, tuple(shared), begins, heaviest, active.windows
@@ -346,7 +373,7 @@ def _match(
 
 
 def _heaviest(
-    model: SparseEncoder, vector: csr_matrix, tokens: dict[int, QueryToken]
+    model: SparseEncoder, document: Document, vector: csr_matrix, tokens: dict[int, QueryToken]
 ) -> tuple[DocumentToken, ...]:
     """The heaviest tokens of a document; of equal weights the lower id comes first."""
     new = {token.token_id for token in model.new_tokens}
@@ -354,7 +381,7 @@ def _heaviest(
     ids = [int(vector.indices[index]) for index in order]
     return tuple(
         DocumentToken(token_id, name, float(vector.data[index]), token_id in tokens, token_id in new)
-        for index, token_id, name in zip(order, ids, names_of(model.tokenizer, ids), strict=True)
+        for index, token_id, name in zip(order, ids, names_of_columns(model, ids, document), strict=True)
     )
 
 

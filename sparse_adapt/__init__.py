@@ -40,6 +40,7 @@ __all__ = [
     "Model",
     "SparseAdaptError",
     "adapt",
+    "add_words",
     "calibrate",
     "candidates",
     "check",
@@ -87,6 +88,7 @@ if TYPE_CHECKING:
     from sparse_adapt.api.searching import search
     from sparse_adapt.api.terms import mine_terms
     from sparse_adapt.api.training import train
+    from sparse_adapt.api.words import add_words
     from sparse_adapt.collection.readers import Document
     from sparse_adapt.errors import SparseAdaptError
 
@@ -95,6 +97,7 @@ _PLACES = {
     "Model": "api.models",
     "SparseAdaptError": "errors",
     "adapt": "api.adapting",
+    "add_words": "api.words",
     "calibrate": "api.calibrating",
     "candidates": "api.preparing",
     "check": "api.checking",

@@ -67,7 +67,7 @@ def test_every_command_is_a_function_of_the_same_name():
     """But for stages, which `train` carries out, research, and two whose names are folders of the package."""
     from sparse_adapt.cli.app import PANELS
 
-    otherwise = {"terms": "mine_terms", "report": "write_report"}
+    otherwise = {"terms": "mine_terms", "report": "write_report", "words": "add_words"}
     rows = [each for panel, each in PANELS.items() if panel != "Research"]
     names = [row.name.replace("-", "_") for panel in rows for row in panel if not isinstance(row, str)]
     assert {otherwise.get(name, name) for name in names} <= set(sa.__all__)
@@ -130,7 +130,7 @@ def test_a_vector_is_decoded_heaviest_token_first(model):
 def test_vectors_of_another_model_are_refused(model):
     with pytest.raises(InputError, match="have 200 and 201 columns; encode both with one model"):
         model.similarity(model.encode("a"), np.zeros((1, 201)))
-    with pytest.raises(InputError, match=r"have 201 columns, and .* 200 tokens; encode them with this model"):
+    with pytest.raises(InputError, match=r"have 201 columns, and .* 200; encode them with this model"):
         model.decode(np.zeros((1, 201)))
 
 
@@ -280,13 +280,13 @@ def test_searching_one_query_or_several(model, zorvex_collection, twelve_documen
 def test_a_model_keeps_the_vectors_of_the_last_corpus(tiny_model, twelve_documents, monkeypatch):
     from sparse_adapt.api import models
 
-    encoded, encode = [], models.encode
+    encoded, document_vectors = [], models.document_vectors
 
-    def counted(encoder, texts, side, **how):
-        encoded.append(len(texts))
-        return encode(encoder, texts, side, **how)
+    def counted(encoder, documents, **how):
+        encoded.append(len(documents))
+        return document_vectors(encoder, documents, **how)
 
-    monkeypatch.setattr(models, "encode", counted)
+    monkeypatch.setattr(models, "document_vectors", counted)
     model = sa.load(tiny_model, device="cpu")
     before = sa.search(model, twelve_documents, "who owns the server")
     assert sa.search(model, list(twelve_documents), "who owns the server").hits == before.hits

@@ -114,7 +114,9 @@ def test_any_matrix_survives_with_its_empty_rows(model, tmp_path_factory, data, 
     folder = tmp_path_factory.mktemp("shards") / "vectors"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            shards, "encode", lambda model, texts, side, **_: csr_matrix(dense[[int(text) for text in texts]])
+            shards,
+            "document_vectors",
+            lambda model, documents, **_: csr_matrix(dense[[int(each.text) for each in documents]]),
         )
         encode_corpus(
             model,
@@ -165,14 +167,14 @@ def test_a_killed_run_continues_to_the_same_bytes(when, model, twelve_documents,
 def test_a_continued_run_encodes_only_what_is_missing(
     model, twelve_documents, unfinished, whole, monkeypatch
 ):
-    texts_encoded = []
+    encoded, own = [], shards.document_vectors
     monkeypatch.setattr(
         shards,
-        "encode",
-        lambda model, texts, side, **rest: texts_encoded.extend(texts) or encode(model, texts, side, **rest),
+        "document_vectors",
+        lambda model, documents, **rest: encoded.extend(documents) or own(model, documents, **rest),
     )
     encode_corpus(model, twelve_documents, Place(unfinished, resume=True), documents_a_shard=5)
-    assert texts_encoded == [document.full_text for document in twelve_documents[10:]]
+    assert encoded == twelve_documents[10:]
     assert content(unfinished) == content(whole)
 
 

@@ -343,13 +343,14 @@ def check_export(
         raise ConfigError(ONE_SOURCE)
     from sparse_adapt.api.models import load_sparse
     from sparse_adapt.collection.arguments import judgements_of, queries_of, with_columns
-    from sparse_adapt.engines.manifest import read_export_manifest
+    from sparse_adapt.engines.manifest import read_export
     from sparse_adapt.engines.parity import check_engine
     from sparse_adapt.retrieve.vectors.folder import join_blocks
     from sparse_adapt.retrieve.vectors.manifest import stamp_of_model
     from sparse_adapt.retrieve.vectors.shards import encode_queries
 
-    manifest, test_queries = read_export_manifest(place), queries_of(queries, columns)
+    export, test_queries = read_export(place), queries_of(queries, columns)
+    manifest = export.manifest
     judged = None if qrels is None else judgements_of(qrels, split)
     sparse_model, encoder = load_sparse(model, device, **reading)
     if not manifest.model.fits(stamp_of_model(encoder)):
@@ -357,12 +358,17 @@ def check_export(
             folder, f"was made by another model ({manifest.model.name}), not by {sparse_model.source}"
         )
     if vectors is not None:
-        blocks = vectors_at(Path(vectors), encoder, sparse_model.source).blocks
+        encoded = vectors_at(Path(vectors), encoder, sparse_model.source)
+        if encoded.tokens != export.tokens:
+            raise InputError(
+                vectors, f"holds other words than {folder}, so it is of other documents; name its own"
+            )
+        documents = join_blocks(encoded.blocks)
     else:
         assert corpus is not None, "checked before"
         corpus = with_columns(corpus, columns)
-        blocks = _encoded(encoder, sparse_model.source, corpus, progress).blocks
-    documents = join_blocks(blocks)
+        encoded = _encoded(encoder, sparse_model.source, corpus, progress)
+        documents = export.aligned(join_blocks(encoded.blocks))
     if manifest.documents not in (0, len(documents.ids)):
         difference = f"{manifest.documents:,} documents, not {len(documents.ids):,}"
         raise InputError(folder, f"holds {difference}; name its own corpus")
@@ -370,7 +376,7 @@ def check_export(
         parity = check_engine(
             engine,
             documents,
-            encode_queries(encoder, test_queries),
+            export.aligned(encode_queries(encoder, test_queries)),
             k=top,
             judgements=judged,
             texts=[query.text for query in test_queries],

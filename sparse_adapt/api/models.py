@@ -15,6 +15,7 @@ from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.files.marker import checksum_of_texts
 from sparse_adapt.files.place import Place
+from sparse_adapt.model.exact.words import WIDTH
 from sparse_adapt.model.forms import Side
 from sparse_adapt.model.kinds import EitherEncoder, open_encoder
 from sparse_adapt.model.reading import Reading
@@ -22,7 +23,8 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import Extension, extend
 from sparse_adapt.pipeline.run import REPORT_FILE, read_finished
 from sparse_adapt.report.progress import Progress, progress_bars
-from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.columns import products
+from sparse_adapt.retrieve.hybrid import document_vectors, names_of_columns, query_vectors
 from sparse_adapt.stages.card import making_of, with_record, write_card
 from sparse_adapt.stages.record import StageRecord, new_record, read_stage_record, write_record
 from sparse_adapt.terms.mining import TermsLike, terms_of
@@ -79,12 +81,19 @@ class Model:
 
     @declared
     def encode(
-        self, texts: str | Sequence[str], *, side: Side = "document", progress: bool | None = None
+        self,
+        texts: str | Sequence[str] | Sequence[Document],
+        *,
+        side: Side = "document",
+        progress: bool | None = None,
     ) -> csr_matrix | NDArray[np.float32]:
         """Vectors of texts, one row each, in their order; a single string is one text, and gives one row.
 
         A SPLADE model gives a scipy CSR matrix (texts, V) of float32, never negative, whose columns `tokens` names; a
-        text that activates no token keeps its empty row. A dense model gives an array (texts, H) of rows of length 1.
+        text that activates no token keeps its empty row. With exact words there are half a billion columns, nearly all
+        of them empty: `decode` names those of a row, and `toarray()` would take 2 GB for it. A `Document` has its
+        title apart, which exact words count as a field of its own. A dense model gives an array (texts, H) of rows of
+        length 1.
         A text is cut at `encoder.max_tokens` tokens. `side`, "document" or "query", matters to a SPLADE model that
         reads queries in another way: with another prompt, or by a table. Raises InputError for an item that is no
         string.
@@ -101,15 +110,20 @@ class Model:
             raise InputError(
                 "texts", f"can't be read from {type(texts).__name__}; give a string or a list of them"
             )
-        listed = [texts] if isinstance(texts, str) else list(texts)
+        listed: list[object] = [texts] if isinstance(texts, str) else list(texts)
+        documents = list[Document]()
         for number, text in enumerate(listed, start=1):
-            if not isinstance(text, str):
+            if not isinstance(text, str | Document):
                 raise InputError("texts", f"need to be strings (found: {type(text).__name__})", line=number)
+            documents.append(text if isinstance(text, Document) else Document("", text))
+        plain = [document.full_text for document in documents]
         with progress_bars(progress) as bars:
             advance = bars.count("texts", len(listed))
-            if isinstance(self.encoder, SparseEncoder):
-                return encode(self.encoder, listed, side, progress=advance)
-            return self.encoder.encode(listed, progress=advance)
+            if not isinstance(self.encoder, SparseEncoder):
+                return self.encoder.encode(plain, progress=advance)
+            if side == "query":
+                return query_vectors(self.encoder, plain, progress=advance)
+            return document_vectors(self.encoder, documents, progress=advance)
 
     @declared
     def encode_query(
@@ -126,7 +140,7 @@ class Model:
 
     @declared
     def encode_document(
-        self, texts: str | Sequence[str], *, progress: bool | None = None
+        self, texts: str | Sequence[str] | Sequence[Document], *, progress: bool | None = None
     ) -> csr_matrix | NDArray[np.float32]:
         """Vectors of documents, one row each: `encode` with `side="document"`. A title stands before its text.
 
@@ -154,7 +168,7 @@ class Model:
         if rows.shape[1] != others.shape[1]:
             widths = f"{rows.shape[1]:,} and {others.shape[1]:,}"
             raise InputError("vectors", f"have {widths} columns; encode both with one model")
-        scores: NDArray[np.float32] = (rows @ others.T).toarray()
+        scores: NDArray[np.float32] = products(rows, others).toarray()
         return scores
 
     @declared
@@ -163,6 +177,7 @@ class Model:
     ) -> list[list[tuple[str, float]]]:
         """The tokens of each row with their weights, heaviest first, at most `top_k` of them.
 
+        An exact word has `=` before it, and its number where no text before held it.
         Raises ModelError for a dense model, whose columns are no tokens, and InputError for rows of another model.
 
         >>> import sparse_adapt as sa
@@ -170,17 +185,18 @@ class Model:
         >>> [[token for token, _ in row] for row in model.decode(model.encode_query("which birds sing"), top_k=2)]
         [['birds', 'bird']]
         """
-        if not self.is_sparse:
+        if not isinstance(self.encoder, SparseEncoder):
             raise ModelError(f"{self.source}: is a dense model, whose numbers stand for no tokens")
-        rows, tokens = csr_matrix(vectors), self.tokens
-        if rows.shape[1] != len(tokens):
-            counts = f"{rows.shape[1]:,} columns, and {self.source} {len(tokens):,} tokens"
+        rows, width = csr_matrix(vectors), len(self.tokens) if self.encoder.words is None else WIDTH
+        if rows.shape[1] != width:
+            counts = f"{rows.shape[1]:,} columns, and {self.source} {width:,}"
             raise InputError("vectors", f"have {counts}; encode them with this model")
-        order = [np.argsort(-row.data, kind="stable")[:top_k] for row in rows]
-        return [
-            [(tokens[row.indices[each]], float(row.data[each])) for each in heaviest]
-            for row, heaviest in zip(rows, order, strict=True)
-        ]
+        decoded = []
+        for row in rows:
+            order = np.argsort(-row.data, kind="stable")[:top_k]
+            names = names_of_columns(self.encoder, row.indices[order].tolist())
+            decoded.append(list(zip(names, row.data[order].tolist(), strict=True)))
+        return decoded
 
     # -- what it becomes ----------------------------------------------------------------------
 
@@ -266,13 +282,14 @@ def encoded_documents(model: Model, documents: Sequence[Document], advance: Prog
     """Sparse vectors (documents, V); those of the last documents are kept, for the next question about them."""
     encoder = model.encoder
     assert isinstance(encoder, SparseEncoder), "checked by load_sparse"
-    texts = [document.full_text for document in documents]
+    texts = [text for document in documents for text in (document.title, document.text)]
     reads = f"{encoder.max_tokens} {encoder.windows.name if encoder.windows is not None else ''}"
-    checksum = checksum_of_texts([reads, *texts])
+    words = "" if encoder.words is None else encoder.words.checksum
+    checksum = checksum_of_texts([reads, words, *texts])
     if model._encoded is not None and model._encoded[0] == checksum:
-        advance(len(texts))
+        advance(len(documents))
         return model._encoded[1]
-    vectors = encode(encoder, texts, "document", progress=advance)
+    vectors = document_vectors(encoder, documents, progress=advance)
     model._encoded = checksum, vectors
     return vectors
 

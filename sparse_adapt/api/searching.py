@@ -277,19 +277,23 @@ def _ranked(
     """The documents of each query, and the model's name."""
     from sparse_adapt.api.models import encoded_documents, load_sparse
     from sparse_adapt.collection.arguments import Corpus
+    from sparse_adapt.retrieve.hybrid import query_vectors
+    from sparse_adapt.retrieve.vectors.manifest import aligned
 
     sparse_model, encoder = load_sparse(model, device, **reading)
     query_texts = [each.text for each in queries]
     if isinstance(corpus, str | Path) and is_vectors(corpus):
-        blocks = vectors_at(Path(corpus), encoder, sparse_model.source).blocks
-        return _found(queries, _exactly(encoder, query_texts, blocks, top), texts), sparse_model.source
+        opened = vectors_at(Path(corpus), encoder, sparse_model.source)
+        asked = aligned(query_vectors(encoder, query_texts), opened.tokens, opened.model)
+        return _found(queries, _exactly(asked, opened.blocks, top), texts), sparse_model.source
     if isinstance(corpus, str | Path) and is_index(corpus):
         return _found(queries, _in_index(encoder, query_texts, Path(corpus), top), texts), sparse_model.source
     documents = list(Corpus.of(corpus).read())
     with progress_bars(progress) as bars:
         encoded = encoded_documents(sparse_model, documents, bars.count("documents", len(documents)))
     block = [each.document_id for each in documents], encoded
-    return _found(queries, _exactly(encoder, query_texts, [block], top), documents), sparse_model.source
+    asked = query_vectors(encoder, query_texts)
+    return _found(queries, _exactly(asked, [block], top), documents), sparse_model.source
 
 
 def _check_kind(index: str | Path | None, vectors: str | Path | None) -> None:
@@ -316,16 +320,12 @@ def _verified(index: str | Path | None, *, wanted: bool) -> tuple[str, ...]:
 
 
 def _exactly(
-    encoder: "SparseEncoder",
-    query_texts: Sequence[str],
-    blocks: "Iterable[tuple[Sequence[str], csr_matrix]]",
-    top: int,
+    queries: "csr_matrix", blocks: "Iterable[tuple[Sequence[str], csr_matrix]]", top: int
 ) -> Rankings:
-    """Exact search in blocks of documents, each their ids and vectors (documents, V)."""
-    from sparse_adapt.retrieve.encode import encode
+    """Exact search of queries (Q, V) in blocks of documents, each their ids and vectors (documents, V)."""
     from sparse_adapt.retrieve.search import best_of_blocks
 
-    best = best_of_blocks(encode(encoder, list(query_texts), "query"), blocks, top)
+    best = best_of_blocks(queries, blocks, top)
     return [[(document_id, score, None) for document_id, score in of_query] for of_query in best]
 
 

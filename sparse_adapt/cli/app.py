@@ -34,6 +34,7 @@ API = "sparse_adapt.api"
 PANELS: dict[str, tuple[CommandRow | str, ...]] = {  # a stage stands by its name
     "Start": (
         CommandRow("demo", f"{API}.running:demo"),
+        CommandRow("words", f"{API}.words:add_words"),
         CommandRow("adapt", f"{API}.adapting:adapt"),
         CommandRow("check", f"{API}.checking:check"),
     ),

@@ -92,8 +92,9 @@ class FloatEngine:
     encode = None  # the export holds no encoder
     tolerance = 1e-5  # sums of some hundred products in float32
 
-    def __init__(self, manifest: ExportManifest) -> None:
-        self.manifest = manifest
+    def __init__(self, manifest: ExportManifest, numbers: Sequence[int] | None = None) -> None:
+        """`numbers`: by which the engine knows the dimensions (V), where these aren't their places."""
+        self.manifest, self.numbers = manifest, numbers
 
     def document_weights(self, documents: EncodedBatch) -> csr_matrix:
         """The documents as float32 (rows, V), which is how they are kept."""
@@ -109,9 +110,15 @@ class FloatEngine:
         rows = [row for row in self.manifest.take(queries).rows() if row[1]]
         for first in range(0, len(rows), size):
             some = rows[first : first + size]
-            rankings = search([dict(zip(columns, weights, strict=True)) for _, columns, weights in some])
+            rankings = search(
+                [dict(zip(self._numbered(columns), weights, strict=True)) for _, columns, weights in some]
+            )
             run |= {query_id: ranking for (query_id, _, _), ranking in zip(some, rankings, strict=True)}
         return run
+
+    def _numbered(self, columns: list[int]) -> list[int]:
+        """The numbers of some dimensions."""
+        return columns if self.numbers is None else [self.numbers[column] for column in columns]
 
 
 class ImpactEngine:

@@ -71,7 +71,8 @@ class ExportLayout:
 
     `documents` writes those of the documents. `query_line` is the line of `queries_file` that holds a query.
     `settings`: texts, or JSON, by the path of further files. `largest_weight`: the largest that the engine keeps,
-    where it keeps floats. `facts`: what the manifest says of this engine alone.
+    where it keeps floats. `numbers`: of an engine that goes by numbers, the number of each dimension (V), where it
+    isn't its place. `facts`: what the manifest says of this engine alone.
     """
 
     documents: WriteDocuments
@@ -79,6 +80,7 @@ class ExportLayout:
     queries_file: str = QUERIES_FILE
     settings: Mapping[str, object] = field(default_factory=dict)
     largest_weight: float | None = None
+    numbers: Sequence[int] | None = None
     facts: Mapping[str, Fact] = field(default_factory=dict)
 
 
@@ -93,11 +95,13 @@ def in_parts(
     check_id: CheckId = lambda document_id: None,
     rounded: Callable[[csr_matrix], csr_matrix] | None = None,
     texts: Iterable[Document] | None = None,
+    numbers: Sequence[int] | None = None,
 ) -> WriteDocuments:
     """Documents in `documents/part-00000.SUFFIX` and further files, none too large for one request.
 
     Each block of vectors begins a file. `join` makes the content of a file of its lines. `rounded`: weights (rows, V)
-    as the files hold them. `texts`: the documents themselves, whose titles and texts the lines are to hold.
+    as the files hold them. `texts`: the documents themselves, whose titles and texts the lines are to hold. `numbers`:
+    the number of each dimension, where it isn't its place.
     """
 
     def write_parts(work: Path, manifest: ExportManifest, blocks: Iterable[EncodedBatch]) -> ExportManifest:
@@ -109,7 +113,9 @@ def in_parts(
             manifest = manifest.counting(entries)
             if rounded is not None:
                 entries = entries._replace(vectors=rounded(entries.vectors))
-            for lines in _of_one_request(line(text).encode() for text in stored_texts(entries, fields)):
+            for lines in _of_one_request(
+                line(text).encode() for text in stored_texts(entries, fields, numbers)
+            ):
                 path = f"{DOCUMENTS_FOLDER}/part-{len(manifest.parts):05d}.{suffix}"
                 manifest = manifest.holding(_write(work, path, join(lines), len(lines)))
         return manifest
@@ -140,7 +146,7 @@ def write_query_file(
     """Write the queries that have an entry left into one file."""
     assert layout.query_line is not None, manifest.format
     entries = manifest.take(queries)
-    texts = (text for text in stored_texts(entries) if text.columns)
+    texts = (text for text in stored_texts(entries, numbers=layout.numbers) if text.columns)
     lines = [line.encode() for line in map(layout.query_line, texts) if line]
     written = _write(work, layout.queries_file, b"".join(lines), len(lines))
     empty = len(entries.ids) - len(lines)
@@ -149,13 +155,17 @@ def write_query_file(
     )
 
 
-def stored_texts(entries: Entries, fields: Sequence[str] = ()) -> Iterator[StoredText]:
+def stored_texts(
+    entries: Entries, fields: Sequence[str] = (), numbers: Sequence[int] | None = None
+) -> Iterator[StoredText]:
     """The texts of a block. `fields`: what else is stored with each, in JSON; nothing where there are none."""
     decimals = entries.vectors.data.astype(f"U{LONGEST_DECIMAL}").tolist()
     bounds = entries.vectors.indptr.tolist()
     for row, text_id in enumerate(entries.ids):
         inside = slice(bounds[row], bounds[row + 1])
         columns = entries.vectors.indices[inside].tolist()
+        if numbers is not None:
+            columns = [numbers[column] for column in columns]
         yield StoredText(text_id, columns, decimals[inside], fields[row] if fields else "")
 
 

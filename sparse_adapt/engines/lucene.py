@@ -41,10 +41,11 @@ from sparse_adapt.files.place import Place
 from sparse_adapt.files.records import Record, read_record
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.progress import Progress, no_progress
-from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.hybrid import query_vectors
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, open_vectors
 from sparse_adapt.retrieve.vectors.manifest import (
     ModelStamp,
+    aligned,
     read_format,
     read_tokens,
     stamp_of_model,
@@ -156,7 +157,9 @@ class LuceneIndex(ImpactEngine):
         }
 
     def _impacts(self, block: EncodedBatch) -> list[dict[str, int]]:
-        """Each row as tokens with their impacts."""
+        """Each row as tokens with their impacts; a word that no document of the index holds is left out."""
+        if block.vectors.shape[1] == self.card.model.width:
+            block = block._replace(vectors=aligned(block.vectors, self.tokens, self.card.model))
         if block.vectors.shape[1] != len(self.tokens):
             raise InputError(
                 self.folder, f"has {len(self.tokens):,} tokens, the query vector {block.vectors.shape[1]:,}"
@@ -202,7 +205,7 @@ def verify_index(folder: Path) -> int:
 def look_up(query: str, model: SparseEncoder, index: LuceneIndex, k: int = 10) -> list[LuceneHit]:
     """The k best documents for a query in words. Raises InputError when the index is of another model."""
     index.check_model(stamp_of_model(model))
-    return index.search(encode(model, [query], "query"), k)
+    return index.search(query_vectors(model, [query]), k)
 
 
 # -- building -------------------------------------------------------------------------------------

@@ -16,7 +16,9 @@ from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.retrieve.vectors.manifest import (
     MANIFEST_FILE,
     ModelStamp,
+    aligned,
     check_file,
+    numbers_of,
     read_tokens,
 )
 
@@ -87,11 +89,20 @@ class ExportManifest(Record):
 
 
 class ExportFolder(NamedTuple):
-    """A finished export on the disk: where it lies, its manifest, and its V tokens in the order of their ids."""
+    """A finished export on the disk: where it lies, its manifest, the names of its tokens and exact words."""
 
     path: Path
     manifest: ExportManifest
     tokens: list[str]
+
+    @property
+    def numbers(self) -> list[int] | None:
+        """The number of each dimension, where it isn't its place."""
+        return numbers_of(self.tokens, self.manifest.model)
+
+    def aligned(self, block: EncodedBatch) -> EncodedBatch:
+        """Vectors as the model gives them in the dimensions that the export names."""
+        return block._replace(vectors=aligned(block.vectors, self.tokens, self.manifest.model))
 
     def document_lines(self) -> Iterator[JsonObject]:
         """What each line of the files of documents holds, as JSON."""

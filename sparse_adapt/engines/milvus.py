@@ -1,4 +1,4 @@
-"""Rows for Milvus: a SPARSE_FLOAT_VECTOR each, token ids as dimensions, weights as float32.
+"""Rows for Milvus: a SPARSE_FLOAT_VECTOR each, ids of tokens and exact words as dimensions, weights as float32.
 
     FOLDER/documents/part-00000.json    [{"document_id": ..., "weights": {"1012": 0.5, ...}}, one a line, ...]
     FOLDER/queries.jsonl                {"query_id": ..., "search": what `entities/search` takes}
@@ -33,7 +33,7 @@ from sparse_adapt.engines.layout import (
     json_object,
     json_string,
 )
-from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, read_export
+from sparse_adapt.engines.manifest import ExportFolder, read_export
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, OutputError
 from sparse_adapt.files.records import JsonObject
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
@@ -80,7 +80,8 @@ COLLECTION: dict[str, object] = {
 
 def layout(source: ExportSource) -> ExportLayout:
     """The files of an export: rows, and the settings of their collection."""
-    keys = [f'"{column}"' for column in range(len(source.vectors.tokens))]
+    numbers = source.vectors.numbers or range(len(source.vectors.tokens))
+    keys = [f'"{number}"' for number in numbers]
 
     def row_line(text: StoredText) -> str:
         fields = f'"{KEY}": {json_string(text.text_id)}, "{FIELD}": {json_object(keys, text)}'
@@ -120,8 +121,8 @@ def _as_list(rows: list[bytes]) -> bytes:
 class Milvus(FloatEngine):
     """A collection that holds one export."""
 
-    def __init__(self, client: "MilvusClient", collection: str, manifest: ExportManifest, name: str) -> None:
-        super().__init__(manifest)
+    def __init__(self, client: "MilvusClient", collection: str, export: ExportFolder, name: str) -> None:
+        super().__init__(export.manifest, export.numbers)
         self.client, self.collection, self.name = client, collection, name
 
     def search_all(self, queries: EncodedBatch, k: int) -> Run:
@@ -152,7 +153,7 @@ def open_export(export: ExportFolder, url: str, documents: EncodedBatch | None) 
     with TemporaryDirectory() as scratch, open_milvus(url or f"{scratch}/check.db") as client:
         try:
             load(export.path, client, collection)
-            yield Milvus(client, collection, export.manifest, _name(client, url))
+            yield Milvus(client, collection, export, _name(client, url))
         finally:
             with _error_of_library(url or "Milvus"):
                 client.drop_collection(collection)

@@ -94,6 +94,10 @@ def _write_encoder(
 
 def check_form(encoder: SparseEncoder, engine: str, name: str, cannot: Container[str]) -> None:
     """Raise ModelError for a model whose form an engine's encoder can't follow: it holds logits and pooling alone."""
+    if encoder.words is not None:
+        raise ModelError(
+            f"{name}: has exact words, which {engine} can't read; export the model that they were added to"
+        )
     for part, words in FORMS.items():
         if part in encoder.unusual and part in cannot:
             raise ModelError(

@@ -14,7 +14,7 @@ score. Dimensions: V vocabulary.
 
 import shlex
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -75,10 +75,11 @@ _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 def layout(source: ExportSource) -> ExportLayout:
     """The files of an export: rows, and what creates and searches their table."""
-    size = len(source.vectors.tokens)
+    size, numbers = source.vectors.model.width, source.vectors.numbers
     return ExportLayout(
-        documents=partial(_write_documents, size),
+        documents=partial(_write_documents, size, numbers),
         query_line=partial(_query_line, size),
+        numbers=numbers,
         settings={
             "schema.sql": SCHEMA.format(size=size),
             "search.sql": SEARCH.format(query=":'query'", k=":k") + ";\n",
@@ -110,9 +111,8 @@ def _sample_lines(export: ExportFolder) -> Iterator[str]:
     cells, _, size = vector.rpartition("/")
     pairs = [cell.split(":") for cell in cells.strip("{}").split(",")]
     heaviest = sorted(pairs, key=lambda pair: -float(pair[1]))[:SAMPLE_TOKENS]
-    tokens = ", ".join(
-        f"{number} ({printable_line(export.tokens[int(number) - 1])})" for number, _ in heaviest
-    )
+    names = dict(zip(export.numbers or range(len(export.tokens)), export.tokens, strict=True))
+    tokens = ", ".join(f"{number} ({printable_line(names[int(number) - 1])})" for number, _ in heaviest)
     query = ",".join(
         f"{number}:{weight}" for number, weight in sorted(heaviest, key=lambda pair: int(pair[0]))
     )
@@ -121,12 +121,16 @@ def _sample_lines(export: ExportFolder) -> Iterator[str]:
 
 
 def _write_documents(
-    size: int, work: Path, manifest: ExportManifest, blocks: Iterable[EncodedBatch]
+    size: int,
+    numbers: Sequence[int] | None,
+    work: Path,
+    manifest: ExportManifest,
+    blocks: Iterable[EncodedBatch],
 ) -> ExportManifest:
     """Write documents and what makes an index of them; the manifest with what was cut, and with the longest."""
     counts = {"cut_documents": 0, "cut_weights": 0, "most_weights": 0}
     cut = partial(_counted, counts)
-    write = in_parts(partial(_row, size), suffix="copy", check_id=_check_id, rounded=cut)
+    write = in_parts(partial(_row, size), suffix="copy", check_id=_check_id, rounded=cut, numbers=numbers)
     manifest = write(work, manifest, blocks)
     hnsw = counts["most_weights"] <= MOST_IN_HNSW
     write_text(work / "index.sql", INDEX if hnsw else NO_INDEX)
@@ -187,8 +191,8 @@ class Pgvector(FloatEngine):
     """A table that holds one export, without an index."""
 
     def __init__(self, connection: "Connection", export: ExportFolder) -> None:
-        super().__init__(export.manifest)
-        self._connection, self._size = connection, export.manifest.model.vocabulary_size
+        super().__init__(export.manifest, export.numbers)
+        self._connection, self._size = connection, export.manifest.model.width
         schema = "sparse_adapt_" + uuid4().hex
         connection.execute(f"CREATE SCHEMA {schema}")
         connection.execute(f"SET search_path TO {schema}, public")

@@ -1,4 +1,4 @@
-"""Points for Qdrant: a named sparse vector each, token ids as indices, weights as float32.
+"""Points for Qdrant: a named sparse vector each, ids of tokens and exact words as indices, weights as float32.
 
     FOLDER/documents/part-00000.jsonl    {"id": UUID, "vector": {"weights": {"indices": [...], "values": [...]}},
                                           "payload": {"document_id": ...}}
@@ -28,7 +28,7 @@ from uuid import UUID, uuid4, uuid5
 from sparse_adapt.collection.readers import Run
 from sparse_adapt.engines.engine import FloatEngine, address_of, check_taken, engine_errors, insert_all
 from sparse_adapt.engines.layout import ExportLayout, ExportSource, StoredText, in_parts, json_string
-from sparse_adapt.engines.manifest import ExportFolder, ExportManifest, read_export
+from sparse_adapt.engines.manifest import ExportFolder, read_export
 from sparse_adapt.errors import OutputError
 from sparse_adapt.files.records import JsonObject
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
@@ -52,8 +52,12 @@ _NAMESPACE = UUID("6f0d7a52-92d8-5c0e-9d0c-6d1f3a1f5b11")  # any fixed one will 
 
 def layout(source: ExportSource) -> ExportLayout:
     """The files of an export: points, and the settings of their collection."""
+    numbers = source.vectors.numbers
     return ExportLayout(
-        documents=in_parts(_point_line), query_line=_query_line, settings={SETTINGS_FILE: COLLECTION}
+        documents=in_parts(_point_line, numbers=numbers),
+        query_line=_query_line,
+        settings={SETTINGS_FILE: COLLECTION},
+        numbers=numbers,
     )
 
 
@@ -93,8 +97,8 @@ def _sparse(text: StoredText) -> str:
 class Qdrant(FloatEngine):
     """A collection of a server that holds one export."""
 
-    def __init__(self, client: "QdrantClient", collection: str, manifest: ExportManifest, name: str) -> None:
-        super().__init__(manifest)
+    def __init__(self, client: "QdrantClient", collection: str, export: ExportFolder, name: str) -> None:
+        super().__init__(export.manifest, export.numbers)
         self.client, self.collection, self.name = client, collection, name
 
     def search_all(self, queries: EncodedBatch, k: int) -> Run:
@@ -125,7 +129,7 @@ class QdrantEdge(FloatEngine):
     def __init__(self, export: ExportFolder, folder: Path) -> None:
         import qdrant_edge as edge
 
-        super().__init__(export.manifest)
+        super().__init__(export.manifest, export.numbers)
         self.name, self._edge = f"qdrant-edge-{version('qdrant-edge-py')}", edge
         sparse = edge.EdgeSparseVectorParams(datatype=edge.VectorStorageDatatype.Float32)
         self._shard = edge.EdgeShard.create(str(folder), edge.EdgeConfig(sparse_vectors={VECTOR: sparse}))
@@ -174,7 +178,7 @@ def open_export(
     with _connected(url) as client:
         try:
             load(export.path, client, collection)
-            yield Qdrant(client, collection, export.manifest, f"qdrant-{client.info().version}")
+            yield Qdrant(client, collection, export, f"qdrant-{client.info().version}")
         finally:
             client.delete_collection(collection)
 

@@ -49,7 +49,7 @@ def layout(source: ExportSource) -> ExportLayout:
 
 def how_to_load(export: ExportFolder) -> str:
     """Python that builds the index."""
-    name = _index_class(export.manifest.model.vocabulary_size)
+    name = _index_class(len(export.tokens))
     return (
         f"from seismic import {name}\n"
         f"index = {name}.build({str(export.path / DOCUMENTS_FILE)!r}, load_content=False)\n"

@@ -53,7 +53,9 @@ def write_export(
 def write_into(
     work: Path, row: EngineRow, source: ExportSource, quantisation: Quantisation | None = None
 ) -> ExportManifest:
-    """Write an export into a folder that is there and empty."""
+    """Write an export into a folder that is there and empty. Queries are in the model's columns."""
+    if source.queries is not None:
+        source = source._replace(queries=source.vectors.aligned(source.queries))
     layout = module_of(row).layout(source)
     impacts = row.weights == "impacts"
     manifest = ExportManifest(

@@ -62,15 +62,20 @@ class Form:
 
     def pruned(self, vectors: csr_matrix) -> csr_matrix:
         """The heaviest entries of each row (B, V), as many as count; of equal ones the first."""
-        if self.entries is None or vectors.nnz == 0 or int(np.diff(vectors.indptr).max()) <= self.entries:
-            return vectors
-        rows = np.repeat(np.arange(vectors.shape[0]), np.diff(vectors.indptr))
-        order = np.lexsort((vectors.indices, -vectors.data, rows))
-        rank = np.empty(len(order), np.int64)
-        rank[order] = np.arange(len(order)) - vectors.indptr[rows]
-        heavy = rank < self.entries
-        starts = np.concatenate([[0], np.cumsum(np.bincount(rows[heavy], minlength=vectors.shape[0]))])
-        return csr_matrix((vectors.data[heavy], vectors.indices[heavy], starts), shape=vectors.shape)
+        return heaviest(vectors, self.entries)
+
+
+def heaviest(vectors: csr_matrix, most: int | None) -> csr_matrix:
+    """The `most` heaviest entries of each row (B, V), all of them with None; of equal ones the first."""
+    if most is None or vectors.nnz == 0 or int(np.diff(vectors.indptr).max()) <= most:
+        return vectors
+    rows = np.repeat(np.arange(vectors.shape[0]), np.diff(vectors.indptr))
+    order = np.lexsort((vectors.indices, -vectors.data, rows))
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order)) - vectors.indptr[rows]
+    heavy = rank < most
+    starts = np.concatenate([[0], np.cumsum(np.bincount(rows[heavy], minlength=vectors.shape[0]))])
+    return csr_matrix((vectors.data[heavy], vectors.indices[heavy], starts), shape=vectors.shape)
 
 
 USUAL = Form()

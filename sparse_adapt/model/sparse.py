@@ -24,6 +24,7 @@ from sparse_adapt.model.encoder import (
     read_vocabulary,
     write_vocabulary,
 )
+from sparse_adapt.model.exact.words import ExactWords, read_exact_words, write_exact_words
 from sparse_adapt.model.folder import ModelFolder, ModelSource
 from sparse_adapt.model.forms import USUAL, Form, Side
 from sparse_adapt.model.head.pooling import splade_pool
@@ -87,6 +88,7 @@ class SparseEncoder(Encoder):
         self.form, self.query_side = form, query_side
         self.query_encoder: SparseEncoder | None = None  # the second model, where one reads queries alone
         self.windows: Windows | None = None
+        self.words: ExactWords | None = None
         self.check()
 
     # -- life: load, save ---------------------------------------------------------------------
@@ -112,6 +114,7 @@ class SparseEncoder(Encoder):
             modules.table, encoder.tokenizer, encoder.vocabulary_size, encoder.max_tokens, source
         )
         encoder.token_scales = read_scales(folder, encoder.vocabulary_size)
+        encoder.words = read_exact_words(folder)
         return encoder.to(device).eval()
 
     @classmethod
@@ -155,6 +158,8 @@ class SparseEncoder(Encoder):
             write_modules(folder, self.form, self.vocabulary_size, self._write_query_route(folder))
             if self.token_scales is not None:
                 write_scales(folder, self.token_scales)
+            if self.words is not None:
+                write_exact_words(folder, self.words)
 
     def _write_query_route(self, folder: Path) -> dict[str, str]:
         """Write what reads queries alone, where something does: the kind of each module, by its folder."""

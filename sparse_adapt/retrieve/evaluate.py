@@ -37,7 +37,7 @@ from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.report.tables import ComparedFigures, Evaluated, Figures
-from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.hybrid import document_vectors, query_vectors
 from sparse_adapt.retrieve.search import search
 from sparse_adapt.retrieve.significance import Values, holm, randomisation_test
 
@@ -271,12 +271,14 @@ def evaluate_model(
     if not isinstance(collection, Collection):
         collection = read_collection(collection, split)
     query_texts = [query.text for query in collection.queries]
-    texts = [document.full_text for document in collection.documents]
     if isinstance(model, SentenceEncoder):
+        texts = [document.full_text for document in collection.documents]
         dense = model.encode(query_texts, progress=progress), model.encode(texts, progress=progress)
         return evaluate_dense(*dense, collection)
-    queries = encode(model, query_texts, "query", progress=progress)
-    return evaluate_vectors(queries, encode(model, texts, "document", progress=progress), collection)
+    queries = query_vectors(model, query_texts, progress=progress)
+    return evaluate_vectors(
+        queries, document_vectors(model, collection.documents, progress=progress), collection
+    )
 
 
 def evaluate_vectors(

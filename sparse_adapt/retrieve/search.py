@@ -16,6 +16,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Run
 from sparse_adapt.model.threads import compiled, share_out
+from sparse_adapt.retrieve.columns import only, used_columns
 
 Integers = NDArray[np.int64] | NDArray[np.int32]
 Weights = NDArray[np.float32] | NDArray[np.float64] | NDArray[np.int32]  # whole ones are impacts
@@ -100,6 +101,8 @@ class Searcher:
         if not documents.has_canonical_format:
             documents = documents.copy()
             documents.sum_duplicates()
+        self.columns = used_columns([documents])
+        documents = only(documents, self.columns)
         self.documents = documents.shape[0]
         self.bounded = documents.nnz == 0 or float(documents.data.min()) >= 0.0
         order = _likeness_order(documents)
@@ -115,7 +118,7 @@ class Searcher:
         Scores are sums of products in float64, rounded to float32; equal ones stand in the order of the
         documents, and only those above zero are found.
         """
-        rows = queries.shape[0]
+        queries, rows = only(queries, self.columns), queries.shape[0]
         rows_of_best = np.zeros((rows, min(k, self.documents)), np.int64)
         scores = np.zeros(rows_of_best.shape, np.float32)
         counts = np.zeros(rows, np.int64)

@@ -160,7 +160,7 @@ def find_words(text: str) -> Iterator[str]:
     """The words of a text as they are written, links and addresses left out, possessive endings cut off."""
     word_pattern = ASCII_WORD
     if not text.isascii():
-        text, word_pattern = unicodedata.normalize("NFC", text), _any_word()
+        text, word_pattern = unicodedata.normalize("NFC", text), with_marks(WORD)
     if "www." in text or "://" in text or "@" in text:
         text = LINK.sub(" ", text)
     for match in word_pattern.finditer(text):
@@ -170,14 +170,14 @@ def find_words(text: str) -> Iterator[str]:
 
 
 @cache
-def _any_word() -> re.Pattern[str]:
-    """A word in any script: a letter takes along the marks behind it, which `\\w` doesn't know."""
+def with_marks(pattern: str) -> re.Pattern[str]:
+    """A pattern of `LETTER` in any script: a letter takes along the marks behind it, which `\\w` doesn't know."""
     marks = [
         sign
         for sign in map(chr, (*range(0x300, LAST_OF_SCRIPTS), *SELECTORS))
         if unicodedata.category(sign)[0] == "M"
     ]
-    return re.compile(WORD.replace(LETTER + "+", f"(?:{LETTER}[{''.join(marks)}{JOINERS}]*)+"))
+    return re.compile(pattern.replace(LETTER + "+", f"(?:{LETTER}[{''.join(marks)}{JOINERS}]*)+"))
 
 
 def parts_of(surface: str) -> list[str]:

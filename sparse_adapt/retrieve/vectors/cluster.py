@@ -14,7 +14,6 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,7 +23,7 @@ from sparse_adapt.files.marker import checksum_of_bytes
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.threads import Item, Key, Model, Piece, Result
 from sparse_adapt.report.progress import Progress, no_progress
-from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.hybrid import document_vectors
 from sparse_adapt.retrieve.vectors.shards import Chunk, EncodedChunk, Work
 
 if TYPE_CHECKING:  # Ray is an extra
@@ -155,10 +154,8 @@ def on_cluster(cluster: Cluster, model: SparseEncoder, *, progress: Progress = n
     """Work for `shards.encode_corpus`: each chunk a piece. The chunks in work are all that the driver holds."""
 
     def work(chunks: Iterator[Chunk]) -> Iterator[EncodedChunk]:
-        pieces = (
-            Piece(chunk, [each.full_text for each in chunk.documents], _name_of(chunk)) for chunk in chunks
-        )
-        for chunk, vectors in cluster.each(partial(encode, side="document"), model, pieces):
+        pieces = (Piece(chunk, chunk.documents, _name_of(chunk)) for chunk in chunks)
+        for chunk, vectors in cluster.each(document_vectors, model, pieces):
             progress(len(chunk.documents))
             yield EncodedChunk(chunk, vectors)
 

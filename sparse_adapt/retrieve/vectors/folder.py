@@ -26,6 +26,8 @@ from sparse_adapt.files.writing import write_bytes
 from sparse_adapt.retrieve.vectors.manifest import (
     MANIFEST_FILE,
     ModelStamp,
+    aligned,
+    numbers_of,
     read_checked,
     read_tokens,
 )
@@ -71,12 +73,22 @@ class EncodedBatch(NamedTuple):
 class Vectors(NamedTuple):
     """Vectors on their way somewhere: who made them, the name of each dimension, blocks to take in turn.
 
-    Blocks from a folder are read anew whenever they are gone through.
+    Blocks from a folder are read anew whenever they are gone through. Those of a model with exact words have a
+    dimension for each word of the folder.
     """
 
     model: ModelStamp
     tokens: list[str]
     blocks: Iterable[EncodedBatch]
+
+    @property
+    def numbers(self) -> list[int] | None:
+        """The number of each dimension, where it isn't its place."""
+        return numbers_of(self.tokens, self.model)
+
+    def aligned(self, queries: EncodedBatch) -> EncodedBatch:
+        """Queries in the dimensions of the blocks; a word that no document holds is left out."""
+        return queries._replace(vectors=aligned(queries.vectors, self.tokens, self.model))
 
 
 # -- from a folder --------------------------------------------------------------------------------
@@ -118,9 +130,10 @@ class Shards:
 def read_shards(folder: Path) -> Iterator[EncodedBatch]:
     """Ids and vectors of each shard in turn. Raises InputError for one its manifest doesn't vouch for."""
     manifest = read_manifest(folder)
-    read_tokens(folder, manifest.model)
+    tokens = read_tokens(folder, manifest.model)
     for shard in manifest.shards:
-        yield read_shard(folder, shard, manifest.model.vocabulary_size)
+        block = read_shard(folder, shard, manifest.model)
+        yield block._replace(vectors=aligned(block.vectors, tokens, manifest.model))
 
 
 def join_blocks(blocks: Iterable[EncodedBatch]) -> EncodedBatch:
@@ -165,14 +178,14 @@ def write_shard(folder: Path, number: int, documents: Sequence[Document], vector
     )
 
 
-def read_shard(folder: Path, shard: Shard, vocabulary_size: int) -> EncodedBatch:
-    """One shard of a folder. Raises InputError for one its manifest doesn't vouch for."""
+def read_shard(folder: Path, shard: Shard, model: ModelStamp) -> EncodedBatch:
+    """One shard of a folder, in the model's columns. Raises InputError for one its manifest doesn't vouch for."""
     path = folder / f"{shard.name}.safetensors"
     stored = read_checked(path, shard.sha256)
     named = read_checked(folder / f"{shard.name}.jsonl", shard.ids_sha256)
     try:
         ids = [json.loads(line) for line in named.decode().split("\n")[:-1]]
-        block = EncodedBatch(ids, sound_csr(load(stored), shard.rows, vocabulary_size))
+        block = EncodedBatch(ids, sound_csr(load(stored), shard.rows, model.width))
     except (SafetensorError, ValueError, RecursionError) as error:
         raise InputError(path, f"isn't a shard of {shard.rows:,} vectors ({error}); encode again") from error
     if (len(ids), block.vectors.nnz) != (shard.rows, shard.nonzeros) or not all(

@@ -18,7 +18,7 @@ from sparse_adapt.files.place import Place
 from sparse_adapt.files.records import parse_record, read_record
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.progress import Before, Progress, no_progress
-from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.hybrid import document_vectors, query_vectors
 from sparse_adapt.retrieve.vectors.folder import (
     EncodedBatch,
     Manifest,
@@ -36,6 +36,7 @@ from sparse_adapt.retrieve.vectors.manifest import (
     token_names,
     write_tokens,
 )
+from sparse_adapt.retrieve.vectors.word_names import WordNames
 
 DOCUMENTS_A_SHARD = 4096
 JOURNAL_FILE = "shards.jsonl"
@@ -81,23 +82,25 @@ def encode_corpus(
 
     def here(chunks: Iterator[Chunk]) -> Iterator[EncodedChunk]:
         for chunk in chunks:
-            texts = [document.full_text for document in chunk.documents]
-            yield EncodedChunk(chunk, encode(model, texts, "document", progress=progress))
+            yield EncodedChunk(chunk, document_vectors(model, chunk.documents, progress=progress))
 
     with output_folder(place) as folder:
-        manifest = _begun(folder, stamp_of_model(model, model_name), documents_a_shard)
+        names = WordNames(model, model_name)
+        manifest = _begun(folder, names.stamp, documents_a_shard)
         shards = {_number(shard): shard for shard in manifest.shards}
-        missing = _missing(documents, manifest, folder, progress)
+        missing = _missing(documents, manifest, folder, progress, names)
         for chunk, vectors in (work or here)(missing):
             if not shards:
                 write_json(folder / MANIFEST_FILE, manifest.model_dump())
+            names.meet(chunk.documents, vectors)
             shards[chunk.number] = write_shard(folder, chunk.number, chunk.documents, vectors)
             note(folder / JOURNAL_FILE, shards[chunk.number].model_dump_json())
             del chunk, vectors  # not beside the next ones
         if not shards:
             raise InputError(place.folder, "no documents to encode; check the corpus")
-        write_tokens(folder, token_names(model))
+        write_tokens(folder, [*token_names(model), *names.listed])
         manifest = manifest.of_all([shards[number] for number in sorted(shards)])
+        manifest = manifest.model_copy(update={"model": names.stamp})
         write_json(folder / MANIFEST_FILE, manifest.model_dump())
         _sweep(folder, manifest)
     return manifest
@@ -125,16 +128,16 @@ def encode_vectors(
     documents_a_block: int = DOCUMENTS_A_SHARD,
     progress: Progress = no_progress,
 ) -> Vectors:
-    """The same vectors straight from the model, encoded block by block as they are taken."""
+    """The same vectors straight from the model, encoded block by block as they are taken.
+
+    Those of a model with exact words are in the model's columns, of which tokens alone have names.
+    """
 
     def blocks() -> Iterator[EncodedBatch]:
         stream = iter(documents)
         while chunk := list(islice(stream, documents_a_block)):
-            texts = [document.full_text for document in chunk]
-            yield EncodedBatch(
-                [document.document_id for document in chunk],
-                encode(model, texts, "document", progress=progress),
-            )
+            ids = [document.document_id for document in chunk]
+            yield EncodedBatch(ids, document_vectors(model, chunk, progress=progress))
 
     return Vectors(stamp_of_model(model, model_name), token_names(model), blocks())
 
@@ -142,9 +145,8 @@ def encode_vectors(
 def encode_queries(model: SparseEncoder, queries: Iterable[Query]) -> EncodedBatch:
     """All queries at once, in their order."""
     listed = list(queries)
-    return EncodedBatch(
-        [query.query_id for query in listed], encode(model, [query.text for query in listed], "query")
-    )
+    vectors = query_vectors(model, [query.text for query in listed])
+    return EncodedBatch([query.query_id for query in listed], vectors)
 
 
 # -- continuing -----------------------------------------------------------------------------------
@@ -164,7 +166,7 @@ def _begun(work: Path, model: ModelStamp, documents_a_shard: int) -> Manifest:
         )
     shards = {shard.name: shard for shard in (*manifest.shards, *_noted(work / JOURNAL_FILE))}
     for shard in shards.values():
-        read_shard(work, shard, model.vocabulary_size)
+        read_shard(work, shard, model)
     write_text(work / JOURNAL_FILE, "".join(f"{shard.model_dump_json()}\n" for shard in shards.values()))
     return manifest.model_copy(update={"shards": tuple(sorted(shards.values(), key=_number))})
 
@@ -182,7 +184,11 @@ def _check_model(manifest: Manifest, model: ModelStamp, folder: Path) -> None:
 
 
 def _missing(
-    documents: Iterable[Document], manifest: Manifest, work: Path, progress: Progress
+    documents: Iterable[Document],
+    manifest: Manifest,
+    work: Path,
+    progress: Progress,
+    names: WordNames | None = None,
 ) -> Iterator[Chunk]:
     """The chunks that no shard holds, once it's sure that those between were made from these documents."""
     shards = {_number(shard): shard for shard in manifest.shards}
@@ -193,6 +199,8 @@ def _missing(
         if shard is not None:
             if checksum_of_documents(chunk) != shard.documents_sha256:
                 raise _of_others(work, f"{shard.name}.jsonl")
+            if names is not None:
+                names.meet(chunk)
             progress(Before(shard.rows))
         elif chunk:
             yield Chunk(number, chunk)

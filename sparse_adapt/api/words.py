@@ -1,0 +1,163 @@
+"""Exact words in the vectors of a model: `words`, and `add_words` in Python."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from sparse_adapt.api.checks import check_output
+from sparse_adapt.api.following import a_query, line, lines_to_measure
+from sparse_adapt.api.options import (
+    Columns,
+    CorpusAtPlace,
+    Device,
+    ModelAtPlace,
+    Option,
+    Overwrite,
+    declared,
+    out_option,
+)
+from sparse_adapt.api.results import After, CommandResult
+from sparse_adapt.errors import ConfigError, ModelError
+from sparse_adapt.files.place import Place
+from sparse_adapt.report.progress import progress_bars
+from sparse_adapt.report.sections import Section, untitled
+from sparse_adapt.report.tables import Row
+
+if TYPE_CHECKING:
+    from sparse_adapt.api.models import Model
+    from sparse_adapt.model.exact.words import ExactWords
+
+
+@dataclass(frozen=True, repr=False)
+class WordsAdded(CommandResult):
+    """A model with exact words, and where it was written, if anywhere."""
+
+    model: "Model"
+    words: "ExactWords"
+    folder: Path | None = None
+    corpus: str = ""
+    base: str = ""
+
+    @property
+    def headline(self) -> str:
+        """How many words are known, of how many documents, and what they count."""
+        settings = self.words.settings
+        return (
+            f"{len(settings.idf):,} exact words of {settings.documents:,} documents (language: {settings.language}), "
+            f"share {settings.share:g}"
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """All settings, with the number of words in place of each word's weight."""
+        settings = self.words.settings.model_dump(exclude={"idf", "format", "format_version"})
+        return {**settings, "words": len(self.words.settings.idf)}
+
+    def rows(self) -> list[Row]:
+        """One row."""
+        return [self.to_dict()]
+
+    def sections(self) -> list[Section]:
+        """What was added."""
+        return list(untitled(self.headline))
+
+    def after(self) -> After:
+        """The folder, and how the gain is measured."""
+        if self.folder is None:
+            return After(notes=["nothing was written; name a folder with -o DIR"])
+        steps = []
+        if self.corpus:
+            query = a_query(self.corpus) or "a query of yours"
+            named = ["--model", self.folder, "--corpus", self.corpus]
+            steps = [line("explain", query, *named), *lines_to_measure(self.base, self.folder, self.corpus)]
+        return After(wrote=[(self.folder, self.headline)], next_steps=steps, shows=False)
+
+
+@declared
+def add_words(
+    model: ModelAtPlace,
+    corpus: CorpusAtPlace,
+    out: Annotated[str | Path | None, out_option("Folder to write the model in.", "DIR")] = None,
+    *,
+    share: Annotated[
+        float,
+        Option(
+            "Part of exact words in a score: 1 makes words and the model's weights equally strong. 1 is best where the "
+            "index holds one field alone.",
+            ge=0,
+        ),
+    ] = 0.5,
+    title: Annotated[float, Option("What a word of the title counts once more.", ge=0)] = 1.0,
+    prune: Annotated[
+        int,
+        Option(
+            "Weights of the model that a document keeps beside its words, the heaviest; 0 keeps all.",
+            metavar="N",
+            ge=0,
+        ),
+    ] = 64,
+    language: Annotated[
+        str | None,
+        Option(
+            "Language of stop words and stems, such as en or de; none takes words as they are written.",
+            metavar="CODE",
+            shown="told by the corpus",
+        ),
+    ] = None,
+    only_domain: Annotated[
+        bool,
+        Option("The index holds nothing but this corpus: words count by its statistics alone."),
+    ] = False,
+    update: Annotated[
+        bool,
+        Option("Take new statistics into a model that has exact words; documents keep their vectors."),
+    ] = False,
+    columns: Columns = (),
+    device: Device = "auto",
+    overwrite: Overwrite = False,
+    progress: bool | None = None,
+) -> WordsAdded:
+    """Put exact words into a model's vectors, beside its weights.
+
+    A document then matches a query by its words too, as with BM25, in the same vector and the same index. Nothing is
+    trained. Words are stemmed; identifiers are matched whole and in their parts.
+
+    corpus: documents whose words are counted: how many hold each word, and how long they are. Where a document has a
+    title, `title` weighs its words once more. Without `out` the model is changed in memory. Raises ModelError for a
+    model that has exact words already, unless `update`, and for a dense one.
+
+    >>> import sparse_adapt as sa
+    >>> added = sa.add_words("splade-tiny", ["error ERR-4012 in pump A7", "the pump runs"], device="cpu")
+    >>> [hit.document_id for hit in sa.search(added.model, ["error ERR-4012 in pump A7", "a pump"], "ERR-4012")]
+    ['1']
+    """
+    from sparse_adapt.api.models import load_sparse
+    from sparse_adapt.collection.arguments import Corpus
+    from sparse_adapt.pipeline.words import WordOptions, exact_words, updated
+
+    source = Corpus.of(corpus, columns)
+    place = None if out is None else Place(Path(out), overwrite, reads=[str(model)])
+    if place is not None:
+        check_output(place)
+    loaded, encoder = load_sparse(model, device)
+    _check_state(loaded.source, has_words=encoder.words is not None, update=update)
+    options = WordOptions(
+        share=share, title=title, heaviest=prune or None, language=language, only_domain=only_domain
+    )
+    with progress_bars(progress) as bars:
+        advance = bars.count("documents", source.count())
+        if encoder.words is None:
+            encoder.words = exact_words(encoder, source.read, options, advance)
+        else:
+            encoder.words = updated(encoder.words, source.read, only_domain=only_domain, progress=advance)
+    base = loaded.source
+    if place is not None:
+        loaded.save(place.folder, overwrite=overwrite)
+    return WordsAdded(loaded, encoder.words, place.folder if place else None, source.place or "", base)
+
+
+def _check_state(name: str, *, has_words: bool, update: bool) -> None:
+    """Raise for a model that has exact words already, and for one that has none to update."""
+    if has_words and not update:
+        raise ModelError(f"{name}: has exact words; pass --update to take new statistics")
+    if update and not has_words:
+        raise ConfigError(f"--update: {name} has no exact words yet; leave it out")

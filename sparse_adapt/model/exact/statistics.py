@@ -1,0 +1,67 @@
+"""How many documents of a corpus hold each exact word, how long they are, and what a word tells by that."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from sparse_adapt.collection.readers import Document
+from sparse_adapt.model.exact.analysis import Analyzer
+from sparse_adapt.model.exact.language import general_shares
+
+GENERAL = 0.5  # part of general language in the share of documents, where an index holds more than one field
+
+
+@dataclass(slots=True)
+class Statistics:
+    """Counts over the documents of a corpus, from which inverse document frequencies follow."""
+
+    documents: int = 0
+    words: int = 0
+    titles: int = 0  # documents that have one
+    title_words: int = 0
+    frequencies: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def of(cls, documents: Iterable[Document], analyzer: Analyzer) -> "Statistics":
+        """The statistics of some documents, title and text."""
+        counted = cls()
+        for document in documents:
+            counted.add(document, analyzer)
+        return counted
+
+    def add(self, document: Document, analyzer: Analyzer) -> None:
+        """Count one more document."""
+        words = [word.stem for word in analyzer.words(document.full_text)]
+        self.documents += 1
+        self.words += len(words)
+        self.frequencies.update(set(words))
+        if title := sum(1 for _ in analyzer.words(document.title)):
+            self.titles += 1
+            self.title_words += title
+
+    @property
+    def mean_words(self) -> float:
+        """Words of a document, at least 1."""
+        return max(1.0, self.words / max(1, self.documents))
+
+    @property
+    def mean_title_words(self) -> float:
+        """Words of a title, where there is one; at least 1."""
+        return max(1.0, self.title_words / max(1, self.titles))
+
+    def idf(self, language: str, general: float = GENERAL) -> dict[str, float]:
+        """The inverse document frequency of each word: ln(1 + (1 - p) / (p + .5 / N)), as Lucene has it for a share p.
+
+        `general`: the part of general language in p; 0 for an index that holds nothing but this corpus.
+        Robertson and Zaragoza 2009.
+        """
+        known = general_shares(language) if general else {}
+        return {
+            word: self.idf_of((1.0 - general) * count / self.documents + general * known.get(word, 0.0))
+            for word, count in self.frequencies.items()
+        }
+
+    def idf_of(self, share: float) -> float:
+        """The inverse document frequency of a word that this share of documents holds."""
+        return math.log1p((1.0 - share) / (share + 0.5 / max(1, self.documents)))

@@ -1,0 +1,144 @@
+"""Exact words put into a model: the language and the statistics of a corpus, and how much words count in a score.
+
+The scale makes both parts of a score equal: the mean best score of the model's weights, and that of words, over pieces
+of sentences of a sample of documents. No judgement is read for it, and nothing is trained.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from numpy.random import default_rng
+from scipy.sparse import csr_matrix
+
+from sparse_adapt.collection.readers import Document
+from sparse_adapt.collection.sentences import sentences
+from sparse_adapt.collection.streams import sample
+from sparse_adapt.errors import InputError
+from sparse_adapt.model.exact.analysis import Analyzer
+from sparse_adapt.model.exact.language import Language, language_of
+from sparse_adapt.model.exact.statistics import GENERAL, Statistics
+from sparse_adapt.model.exact.words import ExactWords, WordSettings
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.report.progress import Progress, no_progress
+from sparse_adapt.retrieve.columns import products
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.terms.words import find_words
+
+SAMPLE = 300  # documents
+FRAGMENT = (4, 12)  # words of a piece of a sentence, least and most
+SEED = 0
+SHARE, TITLE, PIECES, HEAVIEST = 0.5, 1.0, 2.0, 64
+
+Read = Callable[[], Iterable[Document]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WordOptions:
+    """What is chosen of exact words; a language of None is told by the corpus.
+
+    `only_domain`: the index holds nothing but this corpus, so general language counts for nothing.
+    """
+
+    share: float = SHARE
+    title: float = TITLE
+    heaviest: int | None = HEAVIEST
+    language: str | None = None
+    only_domain: bool = False
+
+
+def exact_words(
+    encoder: SparseEncoder, read: Read, options: WordOptions, progress: Progress = no_progress
+) -> ExactWords:
+    """Exact words by the statistics of a corpus, which is read twice. `progress` hears how many documents are counted.
+
+    Raises InputError for a corpus of stop words alone, or of none, and ConfigError for a language without stems.
+    """
+    some = sample(read(), SAMPLE, SEED)
+    if not some:
+        raise InputError("the corpus", "has no documents; words are counted in them")
+    code = options.language or language_of(
+        word.lower() for document in some for word in find_words(document.full_text)
+    )
+    statistics = counted(read(), Analyzer(Language(code)), progress)
+    if not statistics.frequencies:
+        raise InputError("the corpus", "holds no word besides stop words; name another language, or none")
+    settings = WordSettings(
+        language=code,
+        mean_words=round(statistics.mean_words, 4),
+        mean_title_words=round(statistics.mean_title_words, 4),
+        title=options.title,
+        heaviest=options.heaviest,
+        share=1.0,
+        scale=1.0,
+        pieces=1.0,
+        documents=1,
+        general=0.0,
+        unknown=0.0,
+        idf={},
+    )
+    words = ExactWords(settings).with_settings(**_of_statistics(statistics, code, options.only_domain))
+    scale = scale_of(encoder, words, some)
+    return words.with_settings(share=options.share, scale=round(scale, 4), pieces=PIECES)
+
+
+def updated(
+    words: ExactWords, read: Read, *, only_domain: bool, progress: Progress = no_progress
+) -> ExactWords:
+    """The same with the statistics of other documents: vectors of documents stay as they are.
+
+    Raises InputError for a corpus of stop words alone, or of none.
+    """
+    statistics = counted(read(), words.analyzer, progress)
+    if not statistics.frequencies:
+        raise InputError("the corpus", "holds no word besides stop words; give more documents")
+    return words.with_settings(**_of_statistics(statistics, words.settings.language, only_domain))
+
+
+def counted(documents: Iterable[Document], analyzer: Analyzer, progress: Progress) -> Statistics:
+    """The statistics of documents."""
+    statistics = Statistics()
+    for document in documents:
+        statistics.add(document, analyzer)
+        progress(1)
+    return statistics
+
+
+def _of_statistics(statistics: Statistics, code: str, only_domain: bool) -> dict[str, object]:
+    general = 0.0 if only_domain else GENERAL
+    idf = {word: round(value, 4) for word, value in sorted(statistics.idf(code, general).items())}
+    return {
+        "documents": statistics.documents,
+        "general": general,
+        "unknown": round(statistics.idf_of(0.0), 4),
+        "idf": idf,
+    }
+
+
+# -- how much words count ---------------------------------------------------------------------------
+
+
+def scale_of(encoder: SparseEncoder, words: ExactWords, documents: Sequence[Document]) -> float:
+    """The factor that makes the mean best score of words that of the model's weights; 1 where either is 0."""
+    queries = fragments(documents)
+    weights = encode(encoder, [each.full_text for each in documents], "document")
+    of_tokens = mean_best(encode(encoder, queries, "query"), weights)
+    of_words = mean_best(words.queries(queries, encoder.tokenizer), words.documents(documents))
+    return of_tokens / of_words if of_tokens and of_words else 1.0
+
+
+def mean_best(queries: csr_matrix, documents: csr_matrix) -> float:
+    """The mean over queries (Q, W) of the best product with a document (N, W)."""
+    return float(products(queries, documents).max(axis=1).mean()) if queries.shape[0] else 0.0
+
+
+def fragments(documents: Sequence[Document]) -> list[str]:
+    """A piece of a sentence of each document, as long as a question; the beginning of one that has no sentence."""
+    random, pieces = default_rng(SEED), []
+    for document in documents:
+        whole = document.text or document.title
+        enough = [each for each in sentences(whole) if len(each.split()) >= FRAGMENT[0]] or [whole]
+        words = enough[int(random.integers(len(enough)))].split()
+        length = int(random.integers(FRAGMENT[0], FRAGMENT[1] + 1))
+        first = int(random.integers(max(1, len(words) - length + 1)))
+        pieces.append(" ".join(words[first : first + length]))
+    return pieces

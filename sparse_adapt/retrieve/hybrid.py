@@ -1,0 +1,62 @@
+"""The vectors that are searched: a model's weights, and beside them the exact words of the text, where it has some.
+
+Stages and diagnostics read a model's weights alone (`retrieve.encode`). Dimensions: B texts, V vocabulary, W with
+words.
+"""
+
+from collections.abc import Sequence
+
+from scipy.sparse import csr_matrix
+
+from sparse_adapt.collection.readers import Document
+from sparse_adapt.model.exact.words import FIRST, MARK
+from sparse_adapt.model.forms import heaviest
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import names_of
+from sparse_adapt.report.progress import Progress, no_progress
+from sparse_adapt.retrieve.columns import beside
+from sparse_adapt.retrieve.encode import encode
+
+
+def document_vectors(
+    model: SparseEncoder, documents: Sequence[Document], *, progress: Progress = no_progress
+) -> csr_matrix:
+    """The vectors of documents: (B, V), float32; (B, W) with exact words, which know titles apart.
+
+    Raises ModelError as `encode` does.
+    """
+    weights = encode(model, [document.full_text for document in documents], "document", progress=progress)
+    return with_words_of_documents(model, weights, documents)
+
+
+def query_vectors(
+    model: SparseEncoder, texts: Sequence[str], *, progress: Progress = no_progress
+) -> csr_matrix:
+    """The vectors of queries: (B, V), float32; (B, W) with exact words. Raises what `encode` does."""
+    weights = encode(model, texts, "query", progress=progress)
+    if model.words is None:
+        return weights
+    return beside(weights, model.words.queries(texts, model.tokenizer), FIRST)
+
+
+def with_words_of_documents(
+    model: SparseEncoder, weights: csr_matrix, documents: Sequence[Document]
+) -> csr_matrix:
+    """Weights (B, V) of documents that are there already, the heaviest of them where words stand beside: (B, W)."""
+    if model.words is None:
+        return weights
+    kept = heaviest(weights, model.words.settings.heaviest)
+    return beside(kept, model.words.documents(documents), FIRST)
+
+
+def names_of_columns(model: SparseEncoder, columns: Sequence[int], *documents: Document) -> tuple[str, ...]:
+    """The name of each column: a token as the tokenizer spells it, an exact word behind `MARK`.
+
+    `documents`: where words stand that no text before held.
+    """
+    words = [column for column in columns if column >= FIRST]
+    known = model.words.named(words, documents) if model.words is not None else {}
+    tokens = iter(names_of(model.tokenizer, [column for column in columns if column < FIRST]))
+    return tuple(
+        next(tokens) if column < FIRST else MARK + known.get(column, str(column)) for column in columns
+    )

@@ -1,0 +1,315 @@
+"""Exact words: what a text's words are, what they weigh, and that they match in every place that searches."""
+
+import json
+import math
+import pickle
+import re
+
+import numpy as np
+import pytest
+
+from sparse_adapt.collection.readers import Document
+from sparse_adapt.errors import ConfigError, InputError, ModelError
+from sparse_adapt.model.exact.analysis import Analyzer
+from sparse_adapt.model.exact.language import NONE, Language, general_shares, language_of
+from sparse_adapt.model.exact.statistics import Statistics
+from sparse_adapt.model.exact.words import EXACT_WORDS_FILE, FIRST, WIDTH, ExactWords, WordSettings, column_of
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.words import WordOptions, exact_words, fragments, updated
+from sparse_adapt.retrieve.columns import beside, only, products, used_columns
+from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.hybrid import document_vectors, query_vectors
+from sparse_adapt.retrieve.search import top_k
+
+PLAIN = {
+    "language": "en",
+    "mean_words": 4.0,
+    "mean_title_words": 2.0,
+    "title": 1.0,
+    "heaviest": None,
+    "documents": 4,
+    "share": 0.5,
+    "scale": 2.0,
+    "pieces": 2.0,
+    "general": 0.0,
+    "unknown": 2.0,
+    "idf": {"pump": 0.25},
+}
+
+
+def words_of(text: str, language: str = "en") -> list[str]:
+    return [word.stem for word in Analyzer(Language(language)).words(text)]
+
+
+@pytest.fixture
+def model(tiny_model):
+    return SparseEncoder.load(str(tiny_model))
+
+
+@pytest.fixture
+def hybrid(model):
+    model.words = ExactWords(WordSettings(**PLAIN))
+    return model
+
+
+# -- words of a text --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Flying planes, the PLANES", ["fli", "plane", "plane"]),
+        ("maxConnections", ["maxconnections", "max", "connect"]),
+        ("max_connections", ["max_connections", "max", "connect"]),
+        ("ERR-4012", ["err-4012", "err", "4012"]),
+        ("a.b.c node.js", ["a.b.c", "b", "c", "node.js", "node", "js"]),
+        ("C++ and C# or C", ["c++", "c#", "c"]),
+        ("long-term follow-up", ["long", "term", "follow", "up"]),
+        ("the pump's valve; we don't", ["pump", "valv", "don"]),
+        ("HTTPServer", ["httpserver", "http", "server"]),
+        ("flux\u2010gate soft\u00adware zero\u200bwidth", ["flux", "gate", "softwar", "zerowidth"]),
+        ("\u6771\u4eac\u90fd", ["\u6771\u4eac", "\u4eac\u90fd"]),
+        ("\u732b", ["\u732b"]),
+        ("X\u7dda CT", ["x", "\u7dda", "ct"]),
+        ("\uff21\uff22\uff11", ["ab1"]),
+        ("\u0939\u093f\u0928\u094d\u0926\u0940", ["\u0939\u093f\u0928\u094d\u0926\u0940"]),
+        ("... -- \u2014", []),
+        ("x" * 101, []),
+        ("", []),
+    ],
+)
+def test_the_words_of_a_text(text, words):
+    assert words_of(text) == words
+
+
+def test_stems_and_stop_words_are_those_of_the_language():
+    assert words_of("die Pumpen und der Motor", "de") == ["pump", "motor"]
+    assert words_of("the pumps", NONE) == ["the", "pumps"]
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("the pump of the house is on and it was in use for a year", "en"),
+        ("die Pumpe ist in dem Haus und der Motor ist auf dem Dach", "de"),
+        ("la pompe est dans la maison et le moteur est sur le toit", "fr"),
+        ("ERR-4012 ERR-4013 pump_a7", NONE),
+        ("", NONE),
+    ],
+)
+def test_the_language_is_told_by_its_stop_words(text, code):
+    assert language_of(text.lower().split()) == code
+
+
+def test_a_language_without_stems_is_refused():
+    with pytest.raises(ConfigError, match=r"language .*xx.*choose none for words as they are written"):
+        Language("xx")
+
+
+def test_a_column_is_the_same_on_every_machine():
+    assert column_of("pump") == 283_244_092
+    columns = {column_of(str(number)) for number in range(20_000)}
+    assert len(columns) >= 19_998 and min(columns) >= FIRST and max(columns) < WIDTH
+
+
+# -- weights ----------------------------------------------------------------------------------------
+
+
+def test_a_document_weighs_words_by_bm25():
+    words = ExactWords(WordSettings(**PLAIN))
+    vectors = words.documents([Document("1", "pump pump valve"), Document("2", "valve", title="pump")])
+    row = {column: weight for column, weight in zip(vectors[0].indices, vectors[0].data, strict=True)}
+    # 3 words of 4 on average: k1 (1 - b + b 3/4) = .9 (.6 + .3) = .81
+    assert row == pytest.approx({column_of("pump"): 2 / 2.81, column_of("valv"): 1 / 1.81})
+    # title and text: 2 words, .9 (.6 + .2) = .72; the title alone: 1 of 2, .9 (.6 + .2) = .72
+    assert vectors[1, column_of("pump")] == pytest.approx(2 / 1.72)
+    assert vectors[1, column_of("valv")] == pytest.approx(1 / 1.72)
+
+
+def test_a_query_weighs_words_by_what_they_tell(model):
+    words = ExactWords(WordSettings(**{**PLAIN, "idf": {"sing": 0.25}}))
+    vectors = words.queries(["sings sings zorvex"], model.tokenizer)
+    cut = len(model.tokenizer.tokenize("zorvex")) > 1
+    assert vectors[0, column_of("sing")] == pytest.approx(
+        2 * 0.5 * 2.0 * 0.25 * words_in_pieces(model, "sings")
+    )
+    assert vectors[0, column_of("zorvex")] == pytest.approx(0.5 * 2.0 * 2.0 * (2 if cut else 1))
+
+
+def words_in_pieces(model, word: str) -> float:
+    return 2.0 if len(model.tokenizer.tokenize(word)) > 1 else 1.0
+
+
+def test_statistics_by_hand():
+    analyzer = Analyzer(Language("en"))
+    documents = [
+        Document("1", "a pump pump", title="pump"),
+        Document("2", "the valve"),
+        Document("3", "valves"),
+    ]
+    statistics = Statistics.of(documents, analyzer)
+    assert statistics.frequencies == {"pump": 1, "valv": 2}
+    assert (statistics.mean_words, statistics.mean_title_words) == (5 / 3, 1.0)
+    idf = statistics.idf("en", 0.0)
+    assert idf["pump"] == pytest.approx(
+        math.log(1 + (1 - 1 / 3) / (1 / 3 + 0.5 / 3))
+    )  # as ln(1 + (N-n+.5)/(n+.5))
+    assert idf["pump"] == pytest.approx(math.log(1 + 2 / 1.5))
+    share = 0.5 / 3 + 0.5 * general_shares("en")["pump"]
+    assert statistics.idf("en", 0.5)["pump"] == pytest.approx(math.log(1 + (1 - share) / (share + 0.5 / 3)))
+
+
+def test_a_score_is_the_models_and_that_of_words(hybrid):
+    documents = [Document("1", "a bird sings"), Document("2", "money", title="bank")]
+    query = ["the bird sings"]
+    weights = (
+        encode(hybrid, query, "query") @ encode(hybrid, [each.full_text for each in documents], "document").T
+    )
+    words = products(hybrid.words.queries(query, hybrid.tokenizer), hybrid.words.documents(documents))
+    found = products(query_vectors(hybrid, query), document_vectors(hybrid, documents))
+    assert found.shape == (1, 2) and words[0, 0] > 0
+    np.testing.assert_allclose(found.toarray(), (weights + words).toarray(), rtol=1e-6)
+
+
+def test_without_words_a_vector_is_the_models_own(model):
+    documents = [Document("1", "a bird sings")]
+    assert document_vectors(model, documents).shape == (1, model.vocabulary_size)
+    assert (document_vectors(model, documents) != encode(model, ["a bird sings"], "document")).nnz == 0
+
+
+def test_a_document_keeps_its_heaviest_weights_beside_all_words(hybrid):
+    hybrid.words = hybrid.words.with_settings(heaviest=3)
+    own, whole = (
+        document_vectors(hybrid, [Document("1", "a bird sings")]),
+        encode(hybrid, ["a bird sings"], "document"),
+    )
+    tokens, words = own.indices < FIRST, own.indices >= FIRST
+    assert (tokens.sum(), words.sum()) == (3, 2)
+    assert sorted(own.data[tokens]) == pytest.approx(sorted(whole.data)[-3:])
+    assert query_vectors(hybrid, ["a bird sings"]).nnz == encode(hybrid, ["a bird sings"], "query").nnz + 2
+
+
+def test_a_word_that_no_statistic_knows_matches(hybrid):
+    vectors = document_vectors(hybrid, [Document("1", "about ERR-4012"), Document("2", "about ERR-4013")])
+    found = query_vectors(hybrid, ["ERR-4012"])
+    columns = found.indices[found.indices >= FIRST]
+    scores = products(only(found, columns), only(vectors, columns)).toarray()[0]
+    assert scores[0] > scores[1] > 0  # the second by `err` alone
+    assert column_of("err-4012") in vectors[0].indices and column_of("err-4012") not in vectors[1].indices
+
+
+# -- columns ----------------------------------------------------------------------------------------
+
+
+def test_columns_that_are_used_stand_side_by_side():
+    words = ExactWords(WordSettings(**PLAIN))
+    rows = words.documents([Document("1", "pump valve"), Document("2", ""), Document("3", "pump")])
+    columns = used_columns([rows])
+    assert columns.tolist() == sorted([column_of("pump"), column_of("valv")])
+    assert only(rows, columns).toarray().tolist() == rows[:, columns].toarray().tolist()
+    assert only(rows, columns[:0]).shape == (3, 0)
+    assert only(rows, np.array([5], np.int32)).nnz == 0
+
+
+def test_two_parts_are_put_beside_each_other(model):
+    words = ExactWords(WordSettings(**PLAIN)).documents([Document("1", "pump")])
+    weights = encode(model, ["a bird sings"], "document")
+    whole = beside(weights, words, FIRST)
+    assert whole.shape == (1, WIDTH) and whole.nnz == weights.nnz + words.nnz
+    assert whole[0, column_of("pump")] == words[0, column_of("pump")] and whole.has_canonical_format
+
+
+# -- made from a corpus -----------------------------------------------------------------------------
+
+
+def test_words_of_a_corpus(model, twelve_documents):
+    words = exact_words(model, lambda: twelve_documents, WordOptions(heaviest=5))
+    settings = words.settings
+    assert (settings.documents, settings.language, settings.share, settings.pieces) == (12, "en", 0.5, 2.0)
+    assert settings.scale > 0 and settings.heaviest == 5 and set(settings.idf) >= {"zorvex", "databas"}
+    again = exact_words(model, lambda: twelve_documents, WordOptions(heaviest=5))
+    assert again.settings == settings
+
+
+def test_only_domain_leaves_general_language_out(model, twelve_documents):
+    mixed, own = (
+        exact_words(model, lambda: twelve_documents, WordOptions(only_domain=only)).settings
+        for only in (False, True)
+    )
+    word = max(general_shares("en"), key=lambda each: general_shares("en")[each] if each in own.idf else 0.0)
+    assert own.general == 0.0 and own.idf[word] > mixed.idf[word]
+
+
+def test_new_statistics_leave_vectors_of_documents_alone(model, twelve_documents):
+    words = exact_words(model, lambda: twelve_documents, WordOptions())
+    more = [*twelve_documents, Document("n", "gatrocraptic birds")]
+    later = updated(words, lambda: more, only_domain=False)
+    assert later.settings.idf != words.settings.idf and "gatrocrapt" in later.settings.idf
+    assert later.checksum == words.checksum
+    assert (later.documents(more) != words.documents(more)).nnz == 0
+
+
+@pytest.mark.parametrize(
+    ("texts", "problem"),
+    [
+        ([], "has no documents"),
+        (["the of and", "to in"], "no word besides stop words"),
+        (["...", "--"], "no word"),
+    ],
+)
+def test_a_corpus_without_words_is_refused(model, texts, problem):
+    documents = [Document(str(number), text) for number, text in enumerate(texts)]
+    with pytest.raises(InputError, match=problem):
+        exact_words(model, lambda: documents, WordOptions(language="en" if texts else None))
+
+
+@pytest.mark.parametrize(
+    "texts", [["pump", "valve"], ["ERR-1 ERR-2", "pump_a7"], ["\u6771\u4eac", "\u732b\u304c"]]
+)
+def test_odd_corpora_have_words(model, texts):
+    documents = [
+        Document(str(number), text, title="" if number else texts[0]) for number, text in enumerate(texts)
+    ]
+    words = exact_words(model, lambda: documents, WordOptions())
+    model.words = words
+    rows, _ = top_k(query_vectors(model, [texts[1]]), document_vectors(model, documents), 1)[0]
+    assert rows.tolist() == [1] and math.isfinite(words.settings.scale)
+
+
+def test_fragments_are_as_long_as_questions(twelve_documents):
+    pieces = fragments([*twelve_documents, Document("s", "one"), Document("e", "")])
+    assert len(pieces) == 14 and pieces[-2:] == ["one", ""]
+    assert max(len(each.split()) for each in pieces) <= 12 and fragments(twelve_documents) == pieces[:12]
+
+
+# -- saved ------------------------------------------------------------------------------------------
+
+
+def test_a_saved_model_has_its_words(hybrid, tmp_path):
+    hybrid.save(tmp_path / "m")
+    loaded = SparseEncoder.load(str(tmp_path / "m"))
+    assert loaded.words.settings == hybrid.words.settings
+    documents = [Document("1", "a bird sings", title="pump")]
+    assert (document_vectors(loaded, documents) != document_vectors(hybrid, documents)).nnz == 0
+    travelled = pickle.loads(pickle.dumps(hybrid.words))
+    assert travelled.settings == hybrid.words.settings
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"language": "xx"},
+        {"idf": {"pump": "much"}},
+        {"mean_words": 0.0},
+        {"format_version": 2},
+        {"share": -1.0},
+        {"idf": {"pump": -1.0}},
+        {"idf": {"pump": float("nan")}},
+    ],
+)
+def test_a_damaged_file_is_one_line(hybrid, tmp_path, change):
+    hybrid.save(tmp_path / "m")
+    path = tmp_path / "m" / EXACT_WORDS_FILE
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(ModelError, match=re.escape(EXACT_WORDS_FILE)):
+        SparseEncoder.load(str(tmp_path / "m"))
