@@ -116,6 +116,9 @@ def test_a_row_that_spells_an_acronym_out_and_one_that_explains_it_are_one_entry
         ("e mail", "e-mail"),
         ("policies", "Policy"),
         ("load-balancer", "load balancer"),
+        *[("flux gate", f"flux{sign}gate") for sign in "\u200b\u2010\u2011\u2013\uff0d"],
+        ("long-term debt", "long-\u200bterm \u200bdebt"),
+        ("flux gate", "flux\u00a0gate"),
     ],
 )
 def test_what_is_written_in_two_ways_is_one_thing(keys, one, other):

@@ -72,6 +72,18 @@ def test_a_text_says_an_entry_as_often_as_its_forms_stand_there(keys):
     assert {entries[number].term: found[number, key] for number, key in found} == {"email": 2, "list": 2}
 
 
+@pytest.mark.parametrize("sign", ["\u200b", "\u2010", "\u2011", "\u2013", "-\u200b", "-"])
+def test_a_phrase_is_said_whatever_joins_its_words(keys, sign):
+    rows = [
+        Definition("flux gate", "A sensor."),
+        Definition("email", "A letter."),
+        Definition("10-20", "Some."),
+    ]
+    finder = Finder(read_entries(rows, keys).entries, keys)
+    said = finder.in_text(f"One flux{sign}gate, an e{sign}mail, pages 10\u201320.")
+    assert {number: found for (number, _), found in said.items()} == {0: 1, 1: 1, 2: 1}
+
+
 def test_the_file_reads_back_and_an_odd_line_is_refused(found, tmp_path):
     path = tmp_path / "entries.jsonl"
     write_uses(path, found)

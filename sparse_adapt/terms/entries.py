@@ -9,7 +9,8 @@
 | a definition that says "also called labeling" | a further form |
 | senses that are numbered, that begin with another entry and a colon, or that stand in rows of their own | several |
 
-Plural, case and hyphens make no difference (`EntryKeys`): `e-mail` is `email`, and `access keys` an `access key`.
+Plural, case and hyphens make no difference (`EntryKeys`): `e-mail` is `email`, and `access keys` an `access key`. An
+en dash between letters is a hyphen, and so is a place where a line may break (U+200B): `flux gate` is said by both.
 """
 
 import re
@@ -41,6 +42,9 @@ ALSO_WORDS = 3  # of a further form in a definition, at the most
 NUMBERED = re.compile(r"(?:^|(?<=\s))\(?([1-9])[.)]\s+")
 LABEL = re.compile(r"(?:^|(?<=[.!?]\s))([A-Z][^.:;]{2,70}):\s+")
 MOST_FORMS = 12  # of one entry
+
+HYPHENS = re.compile(r"(?<=[^\W_])(?:[\u200b\u2010\u2011\uff0d-]{2,}|[\u200b\u2010\u2011\uff0d])(?=[^\W_])")
+DASH = re.compile(r"(?<=[^\W\d_])\u2013(?=[^\W\d_])")  # between numbers it says from where to where
 
 Key = tuple[str, ...]
 
@@ -79,12 +83,18 @@ class EntryKeys:
     """What makes two ways to write a thing the same: its words as a tokenizer's normaliser makes them, in singular."""
 
     def __init__(self, tokenizer: "PreTrainedTokenizerFast") -> None:
-        self.seen, self.normalizer = VisibleText(tokenizer), tokenizer.backend_tokenizer.normalizer
+        self.visible, self.normalizer = VisibleText(tokenizer), tokenizer.backend_tokenizer.normalizer
         self.known: dict[str, tuple[Key, str]] = {}
 
     def of(self, text: str) -> Key:
         """The words of a text; empty for one without any."""
-        return tuple(word for surface in find_words(self.seen(text)) for word in self.parts(surface)[0])
+        return tuple(word for surface in self.words(text) for word in self.parts(surface)[0])
+
+    def words(self, text: str) -> Iterator[str]:
+        """The words of a text as they are written, whatever sign joins their parts as a hyphen."""
+        if not text.isascii():
+            text = DASH.sub("-", HYPHENS.sub("-", text))
+        return find_words(self.visible(text))
 
     def parts(self, surface: str) -> tuple[Key, str]:
         """The words that a word of a text is made of, and the word written as one where a hyphen joins it."""

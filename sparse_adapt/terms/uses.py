@@ -19,7 +19,6 @@ from sparse_adapt.collection.lines import JsonLine, read_objects, write_objects
 from sparse_adapt.collection.streams import at_least_one
 from sparse_adapt.terms.entries import Entry, EntryKeys, Key, listed
 from sparse_adapt.terms.function_words import FUNCTION_WORDS
-from sparse_adapt.terms.words import find_words
 
 Kind = Literal["phrase with an acronym", "phrase", "new word", "word with a token", "reference"]
 KINDS: Mapping[Kind, tuple[str, str]] = {
@@ -49,7 +48,7 @@ class Finder:
     def in_text(self, text: str) -> Counter[tuple[int, Key]]:
         """How often a text says each entry, by the entry's place and the words that say it."""
         words, keys = list[str](), list[Key]()
-        for surface in find_words(self.keys.seen(text)):
+        for surface in self.keys.words(text):
             parts, whole = self.keys.parts(surface)
             words += parts
             keys.append((whole,))
