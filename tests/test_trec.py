@@ -69,6 +69,11 @@ def test_topics(tmp_path, topic, text):
             "<DOCNO>1</DOCNO>\nno fields, <b>bold</b> and /a/<id>\n<NOTE>said</NOTE>",
             Document("1", "no fields, bold and /a/<id> said"),
         ),
+        (  # tables of the newspapers: rules that nothing closes are marks
+            "<DOCNO>L</DOCNO>\n<TEXT>\n<TABLE CWL='1'><ROWRULE>\n<TABLEROW><TABLECELL CHJ='L'>Oil</TABLECELL>\n"
+            "<CELLRULE><TABLECELL>7</TABLECELL></TABLEROW>\n<ROWRULE>\n</TABLE>\n<TR><TD>Gas<TD>8\nuse <id>\n</TEXT>",
+            Document("L", "Oil 7 Gas 8 use <id>"),
+        ),
         (  # a page behind its header
             "<DOCNO>W2</DOCNO><DOCHDR>http://x</DOCHDR><html><head><title>T</title><script>x < 3</script></head>"
             "<body><p>A&nbsp;<b>b</b></p><div>c</div></body></html>",

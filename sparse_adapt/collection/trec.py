@@ -27,7 +27,12 @@ MARKUP_ALONE = re.compile(r"\s*(?:<[^<>]*>\s*)*")
 ENDS = re.compile(r"\s*(?:<|$)")  # what may follow an end tag: nothing in its line, or another tag
 LABEL = re.compile(r"^\s*(Number|Topic|Title|Description|Query|Question)\s*:\s*", re.IGNORECASE)
 SIGNS = {"&blank;": " ", "&hyph;": "-"}  # of TREC's own SGML
-UNCLOSED = frozenset({"p", "br", "hr", "li", "dt", "dd"})  # tags that nobody closes
+UNCLOSED = frozenset(
+    {
+        *("p", "br", "hr", "li", "dt", "dd"),
+        *("tr", "td", "th", "rowrule", "cellrule", "tablerow", "tablecell"),
+    }
+)  # tags that nobody closes: of paragraphs, and of tables as HTML and the newspapers of TREC have them
 WITHIN_LINES = frozenset({"a", "b", "em", "font", "i", "span", "strong", "sub", "sup", "u"})
 
 
