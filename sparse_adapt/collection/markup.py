@@ -1,15 +1,17 @@
 """What a reader sees of HTML and of Markdown. Code stays whole, and elements that HTML doesn't know are words.
 
-HTML is read by resiliparse, by HTML5's own rules; Markdown by markdown-it, as CommonMark with tables and front matter.
+HTML is read by resiliparse, by HTML5's own rules; Markdown by markdown-it, as CommonMark with tables, behind its front
+matter (`front`).
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from sparse_adapt.collection.front import front_matter
 from sparse_adapt.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
 
 TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9-]*+)((?:[^>\"']++|\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z))*+)")
 WHOLE_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9-]*+)((?:[\s/][^<>]*)?)>")
+FILTERED = re.compile(
+    "title|textarea|xmp|noembed|noframes|plaintext"
+)  # that GitHub shows as they are written
+TAG_ALONE = re.compile(r"<[^<>]*>")
 ALONE = re.compile("br|dd|dt|hr|li|p")  # tags that stand without an end, and hardly for anything else
 QUOTED = re.compile(r"=\s*(?:\"[^\"]*\"|'[^']*')")
 SEPARATOR = re.compile(r"[\s/]+")
@@ -96,63 +102,86 @@ def text_of_markdown(source: str, path: str | Path) -> LooseText:
 
     Raises MissingExtraError without the packages that read it.
     """
-    tokens = _markdown().parse(source)
-    title = ""
-    if tokens and tokens[0].type == "front_matter":
-        title = _title_of(tokens[0].content)
-        tokens = tokens[1:]
+    title, body = front_matter(source)
+    tokens = _markdown().parse(body)
+    closed = _closed_in(tokens)
     if tokens and tokens[0].type == "heading_open":
-        heading = _single("".join(_inline(tokens[1], path)))
+        heading = _single("".join(_inline(tokens[1], closed)))
         if title in ("", heading):
             title, tokens = heading, tokens[3:]
-    return LooseText(title, "\n".join(filter(None, (_block(token, path).strip() for token in tokens))))
+    return LooseText(
+        title, "\n".join(filter(None, (_block(token, closed, path).strip() for token in tokens)))
+    )
 
 
 @cache
 def _markdown() -> "MarkdownIt":
     try:
         from markdown_it import MarkdownIt
-        from mdit_py_plugins.front_matter import front_matter_plugin
     except ImportError as error:
         raise MissingExtraError(str(error.name), "files") from error
-    return MarkdownIt("commonmark").enable(["table", "strikethrough"]).use(front_matter_plugin)
+    return MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
-def _title_of(front_matter: str) -> str:
-    import yaml
-
-    try:
-        fields = yaml.safe_load(front_matter)
-    except yaml.YAMLError:
-        return ""
-    title = fields.get("title") if isinstance(fields, dict) else None
-    return _single(str(title)) if isinstance(title, str | int | float) else ""
-
-
-def _block(token: "Token", path: str | Path) -> str:
+def _block(token: "Token", closed: Container[str], path: str | Path) -> str:
     if token.type == "html_block":
-        return text_of_page(_with_unknown(token.content), path).text
-    return "".join(_inline(token, path)) if token.type == "inline" else token.content
+        return text_of_page(_with_words(token.content, closed), path).text
+    return "".join(_inline(token, closed)) if token.type == "inline" else token.content
 
 
-def _inline(token: "Token", path: str | Path) -> Iterator[str]:
+def _inline(token: "Token", closed: Container[str]) -> Iterator[str]:
     """The words of a line of Markdown: of a link its text, of a picture what is said for it."""
     for child in token.children or ():
         if child.type in ("softbreak", "hardbreak"):
             yield "\n"
         elif child.type == "html_inline":
-            yield _seen(child.content)
+            yield _seen(child.content, closed)
         else:
             yield child.content
 
 
-def _seen(tag: str) -> str:
-    """What a reader sees of a tag: nothing, a gap, or the tag itself where HTML doesn't know it."""
+def _closed_in(tokens: Sequence["Token"]) -> frozenset[str]:
+    """The elements of HTML that a file opens and closes somewhere."""
+    parts = [token.content for token in tokens if token.type == "html_block"]
+    parts += [each.content for token in tokens for each in token.children or () if each.type == "html_inline"]
+    tags = [(bool(tag[1]), tag[2].lower()) for part in parts for tag in TAG.finditer(part)]
+    return frozenset({name for end, name in tags if end} & {name for end, name in tags if not end})
+
+
+def _seen(tag: str, closed: Container[str]) -> str:
+    """What a reader sees of a tag in a line: nothing, a gap, or the tag itself where it is only named.
+
+    A tag is only named where HTML doesn't know it, and where nothing closes it and it has no attribute: `<title>`.
+    """
     named = TAG.match(tag)
     if named is None:
         return ""
     name = named[2].lower()
-    return "" if WITHIN_LINES.fullmatch(name) else " " if BLOCKS.fullmatch(name) else tag
+    if not _is_markup(named, closed):
+        return tag
+    return "" if WITHIN_LINES.fullmatch(name) else " "
+
+
+def _is_markup(tag: re.Match[str], closed: Container[str]) -> bool:
+    name = tag[2].lower()
+    is_known = WITHIN_LINES.fullmatch(name) or BLOCKS.fullmatch(name)
+    is_closed = name in closed and not FILTERED.fullmatch(name)
+    return bool(is_known) and bool(is_closed or ALONE.fullmatch(name) or name == "wbr" or "=" in tag[3])
+
+
+def _with_words(markup: str, closed: Container[str]) -> str:
+    """A block of HTML in which tags that are only named are words; one that fills its line never is.
+
+    Markdown may stand between a block's beginning and its end, which then lie in other blocks.
+    """
+
+    def shown(tag: re.Match[str]) -> str:
+        line = markup[markup.rfind("\n", 0, tag.start()) + 1 :].partition("\n")[0]
+        known = WITHIN_LINES.fullmatch(tag[2].lower()) or BLOCKS.fullmatch(tag[2].lower())
+        fills = known and not TAG_ALONE.sub("", line).strip()
+        return tag[0] if fills or _is_markup(tag, closed) else f"&lt;{tag[0][1:]}"
+
+    return TAG.sub(shown, markup)
 
 
 def without_markup(text: str, path: str | Path) -> str:
@@ -172,8 +201,3 @@ def without_markup(text: str, path: str | Path) -> str:
     if not parts:
         return text
     return text_of_page("".join([*parts, text[place:].replace("<", "&lt;")]), path).text
-
-
-def _with_unknown(markup: str) -> str:
-    """HTML in which elements that it doesn't know are words."""
-    return TAG.sub(lambda tag: f"&lt;{tag[0][1:]}" if _seen(tag[0]) == tag[0] else tag[0], markup)
