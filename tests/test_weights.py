@@ -106,6 +106,15 @@ def test_refuses_weights_without_a_part_of_the_model(copy):
     assert "lack bert.encoder.layer.1.output.dense.weight" in refusal(copy)
 
 
+@pytest.mark.parametrize("prefix", ["module.", "_orig_mod."])
+def test_names_what_weights_are_wrapped_in(copy, prefix):
+    weights = load_file(copy / "model.safetensors")
+    save_file({f"{prefix}{name}": tensor for name, tensor in weights.items()}, copy / "model.safetensors")
+    said = refusal(copy)
+    assert f"all of its weights are named {prefix}..., as " in said
+    assert said.endswith(f"; save the model within: model.{prefix}save_pretrained(FOLDER)")
+
+
 def test_refuses_pickled_weights(copy):
     torch.save(AutoModelForMaskedLM.from_pretrained(copy).state_dict(), copy / "pytorch_model.bin")
     (copy / "model.safetensors").unlink()

@@ -31,6 +31,7 @@ WIDTHS = (
 )  # of embeddings, the first that a configuration has
 LAYERS = ("num_hidden_layers", "n_layers", "num_layers", "num_decoder_layers")
 INNER = ("intermediate_size", "hidden_dim", "d_ff")
+WRAPPERS = {"module.": "DataParallel", "_orig_mod.": "torch.compile"}  # around a model, by its name in them
 POSITIONS = "position_embeddings.weight"
 
 Shapes = dict[str, tuple[int, ...]]
@@ -62,7 +63,19 @@ def check_weights(folder: Path, source: ModelSource) -> None:
             f"{folder / MARKER_FILE} if the change is yours"
         )
     _check_recorded(folder)
-    _check_size(folder, _shapes(list(_files(folder, source)), source), source)
+    shapes = _shapes(list(_files(folder, source)), source)
+    _check_names(shapes, source)
+    _check_size(folder, shapes, source)
+
+
+def _check_names(shapes: Shapes, source: ModelSource) -> None:
+    """Raise ModelError for weights that were saved from within what training had put around the model."""
+    for prefix, wrapper in WRAPPERS.items():
+        if shapes and all(name.startswith(prefix) for name in shapes):
+            problem = f"all of its weights are named {prefix}..., as {wrapper} names them"
+            raise ModelError(
+                f"{source}: {problem}; save the model within: model.{prefix}save_pretrained(FOLDER)"
+            )
 
 
 def _check_recorded(folder: Path) -> None:
