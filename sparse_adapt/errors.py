@@ -53,6 +53,11 @@ def first_line(error: BaseException | str) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
 
 
+def without(secret: str, text: str) -> str:
+    """A text of another program in which dots stand for a secret; before it is cut, so that no part of one is left."""
+    return text.replace(secret, "...") if secret else text
+
+
 def unknown(what: str, name: str, known: Sequence[str]) -> str:
     """That a word isn't known, and the nearest one that is."""
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)

@@ -17,7 +17,7 @@ class SmallHub:
     """Repositories with their files, whether they are private, and how many commits each has.
 
     `refuse`: a status that answers every request that writes. `cut`: a part of an address at which connections break,
-    in the middle of what is sent or received.
+    in the middle of what is sent or received. `repeats`: whether a refusal repeats the token that it was sent.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class SmallHub:
         self.private: set[str] = set()
         self.commits: dict[str, int] = {}
         self.stored: dict[str, bytes] = {}  # large files by their SHA-256, in a commit or not yet
-        self.refuse, self.cut, self.address = 0, "", ""
+        self.refuse, self.cut, self.address, self.repeats = 0, "", "", False
 
     def get(self, path: str) -> Any:
         """What the Hub tells of a repository, or the bytes of a file."""
@@ -123,8 +123,9 @@ class Handler(BaseHTTPRequestHandler):
         if self.headers["Authorization"] != f"Bearer {TOKEN}":
             self._answer(401, b'{"error": "Invalid username or password."}')
         elif self.hub.refuse:
-            told = b'{"error": "You don\'t have the rights to write to this namespace"}'
-            self._answer(self.hub.refuse, told)
+            told = "You don't have the rights to write to this namespace"
+            sent = f"{'x' * 150} {self.headers['Authorization']}" if self.hub.repeats else told
+            self._answer(self.hub.refuse, json.dumps({"error": sent}).encode())
         else:
             self._tell(self.hub.post(self.path.partition("?")[0], body))
 

@@ -1,5 +1,6 @@
 """Models and term packs go to the Hub and come back by huggingface_hub; what goes wrong there is one line."""
 
+import shutil
 import sys
 import time
 
@@ -73,6 +74,67 @@ def test_a_model_comes_back_with_the_same_vectors(hub, ran, made, tmp_path):
         assert status == 0, said
     there, here = [(tmp_path / place / "shard-00000.safetensors").read_bytes() for place in ("there", "here")]
     assert there == here
+
+
+STRANGE = [
+    *(
+        "extra.json",
+        "vocab.old",
+        "secrets.model",
+        ".config.json",
+        ".cache/config.json",
+        "model-mine.safetensors",
+    ),
+    *("notes/config.json", "deep/in/config.json", "packs/zorvex.json", "credentials.json"),
+]
+
+
+def test_only_names_that_loading_reads_leave_the_folder(hub, ran, made, tmp_path):
+    folder, outside = tmp_path / "model", tmp_path / "id_rsa"
+    shutil.copytree(made / "model", folder)
+    outside.write_text("a secret")
+    for name in STRANGE:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("a secret")
+    (folder / "extra.txt").symlink_to(outside)
+    status, said = ran("push", folder, "owner/words")
+    assert status == 0, said
+    assert not [name for name, content in hub.repositories["owner/words"].items() if b"a secret" in content]
+    status, said = ran("push", made / "model", "owner/same")
+    assert status == 0 and hub.repositories["owner/same"].keys() == hub.repositories["owner/words"].keys()
+
+
+@pytest.mark.parametrize("name", ["README.md", "vocab.txt", "1_SpladePooling/config.json", "1_SpladePooling"])
+def test_a_link_that_leads_out_of_a_model_is_refused(hub, ran, made, tmp_path, name):
+    folder, outside = tmp_path / "model", tmp_path / "outside"
+    shutil.copytree(made / "model", folder)
+    outside.mkdir()
+    (outside / "config.json").write_text('{"a": "secret"}')
+    path = folder / name
+    target = outside if "." not in name else outside / "config.json"
+    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    path.symlink_to(target)
+    status, said = ran("push", folder, "owner/words")
+    assert status == 2 and "is a link that leads out of the model's folder; put the file itself there" in said
+    assert hub.repositories == {}
+
+
+def test_a_link_within_a_model_and_a_model_of_the_hubs_cache_are_pushed(hub, ran, made, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(made / "model", folder)
+    (folder / "README.md").rename(folder / "card")
+    (folder / "README.md").symlink_to("card")
+    assert ran("push", folder, "owner/words")[0] == 0
+    status, said = ran("push", "hub:owner/words", "owner/again")
+    assert status == 0, said
+    assert hub.repositories["owner/again"] == hub.repositories["owner/words"]
+
+
+def test_a_token_that_the_hub_repeats_is_never_printed(hub, ran, made):
+    hub.refuse, hub.repeats = 403, True
+    status, said = ran("push", made / "model", "owner/words")
+    assert status == 2 and "Bearer ..." in said
+    assert TOKEN[:8] not in said
 
 
 def test_pushing_again_replaces_what_loading_reads(hub, ran, made):

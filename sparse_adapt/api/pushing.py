@@ -17,8 +17,6 @@ from sparse_adapt.report.tables import Row
 if TYPE_CHECKING:
     from sparse_adapt.api.models import ModelLike
 
-PACKS = "packs/"  # of a model: they name its base on this machine, and are pushed each by itself
-
 
 def a_repository(name: str) -> None:
     """Raise ConfigError for what can't be the name of a repository on the Hub."""
@@ -78,8 +76,9 @@ def push(
 ) -> Pushed:
     """Put a model or a term pack on the Hub.
 
-    From there `hub:owner/name` loads it. Its files and their size are listed first: what loading reads, and the card.
-    Records of how it was made stay here, for they name folders of this machine. The token is that of `hf auth login`,
+    From there `hub:owner/name` loads it. Its files and their size are listed first: what loading reads, by a list of
+    names, and the card. Any other file stays here, records of how the model was made too, for they name folders of this
+    machine; a link that leads out of the model's folder is refused. The token is that of `hf auth login`,
     or HF_TOKEN.
 
     source: a folder, a `Model` that was saved there, or the file of a term pack. repository: `owner/name`. private:
@@ -121,25 +120,33 @@ def _hub_id(name: str) -> str:
 
 def _files_of_model(source: str) -> dict[str, Path | bytes]:
     """What loading reads of a model's folder, and its card. Raises InputError for a folder that holds no model."""
-    from sparse_adapt.files.marker import ABOUT_A_MODEL
     from sparse_adapt.model.folder import ModelFolder
-    from sparse_adapt.model.hub import is_loaded
+    from sparse_adapt.model.hub import LOADED, PARTS
+    from sparse_adapt.model.layout import folders_read
 
     folder = ModelFolder.of(source).path
-    by_path = {
-        path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()
-    }
-    files: dict[str, Path | bytes] = {
-        name: path
-        for name, path in by_path.items()
-        if is_loaded(name) and path.name not in ABOUT_A_MODEL and not name.startswith(PACKS)
-    }
+    files: dict[str, Path | bytes] = {}
+    for place in folders_read(folder, source):
+        for path in sorted(each for name in (*LOADED, PARTS) for each in place.glob(name) if each.is_file()):
+            files[path.relative_to(folder).as_posix()] = _lying_in(folder, path)
     if not {"config.json", "modules.json"} & files.keys():
         advice = (
             f"did you mean {folder / 'model'}?" if (folder / "model").is_dir() else "give a model's folder"
         )
         raise InputError(source, f"holds no model; {advice}")
     return files
+
+
+def _lying_in(folder: Path, path: Path) -> Path:
+    """A file of a model, which lies in its folder. Raises InputError for a link that leads out.
+
+    In the Hub's own cache a folder's files are links to its neighbours, the blobs of the same repository.
+    """
+    snapshot = folder.parent.name == "snapshots" and (folder.parents[1] / "blobs").is_dir()
+    home = folder.parents[1] if snapshot else folder
+    if not path.resolve().is_relative_to(home.resolve()):
+        raise InputError(path, "is a link that leads out of the model's folder; put the file itself there")
+    return path
 
 
 def _files_of_pack(path: Path) -> dict[str, Path | bytes]:

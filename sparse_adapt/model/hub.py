@@ -11,23 +11,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sparse_adapt import __version__
-from sparse_adapt.errors import ConfigError, ModelError, OutputError, first_line
+from sparse_adapt.errors import ConfigError, ModelError, OutputError, first_line, without
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
 ON_THE_HUB = "hub:"
 HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # after `hub:`
-MODEL_FILES = [
-    "*.json",
-    "model*.safetensors",
-    "*/model.safetensors",
-    "vocab.*",
-    "merges.txt",
-    "*.model",
-    "query_token_weights.txt",
-    "README.md",
-]
+LOADED = (
+    *("config.json", "generation_config.json", "model.safetensors", "model.safetensors.index.json"),
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("vocab.txt", "vocab.json", "merges.txt", "spiece.model", "spm.model", "tokenizer.model"),
+    *("sentencepiece.model", "sentencepiece.bpe.model"),
+    *("modules.json", "router_config.json", "config_sentence_transformers.json"),
+    *(f"sentence_{family}_config.json" for family in ("bert", "roberta", "distilbert", "camembert")),
+    *(f"sentence_{family}_config.json" for family in ("albert", "xlm-roberta", "xlnet")),
+    *("vocabulary.json", "token_scales.json", "idf.json", "query_token_weights.txt"),
+    *("masked_words.safetensors", "README.md"),
+)
+PARTS = "model-?????-of-?????.safetensors"  # of weights in several files
+MODEL_FILES = [each for name in (*LOADED, PARTS) for each in (name, f"*/{name}")]
 OTHER_FORMATS = ["onnx/*", "openvino/*"]  # of the same model
 PACK_FILES = ["*.pack"]
 MADE_BY_THE_HUB = {".gitattributes"}
@@ -59,7 +62,7 @@ def fetch(hub_id: str, files: Sequence[str]) -> Path:
         return Path(snapshot_download(hub_id, allow_patterns=list(files), ignore_patterns=OTHER_FORMATS))
     except (OSError, ValueError, HTTPError) as error:
         raise ModelError(
-            f"{ON_THE_HUB}{hub_id}: the Hub didn't give it ({first_line(error)}); "
+            f"{ON_THE_HUB}{hub_id}: the Hub didn't give it ({_told(error)}); "
             "check the name and the connection, or give a folder or the alias splade-tiny"
         ) from error
 
@@ -125,7 +128,7 @@ def _api(kind: "type[HfApi]") -> "HfApi":
 
 
 def _refused(hub_id: str, error: Exception) -> OutputError:
-    """Why nothing was pushed: a token that may not, or a connection that broke."""
+    """Why nothing was pushed: a token that may not, or a connection that broke. The token itself is never told."""
     from huggingface_hub.errors import HfHubHTTPError
 
     cause = (
@@ -142,5 +145,12 @@ def _refused(hub_id: str, error: Exception) -> OutputError:
         else "check the connection and run it again"
     )
     return OutputError(
-        f"{ON_THE_HUB}{hub_id}: the Hub took nothing ({first_line(message)}); {advice}",
+        f"{ON_THE_HUB}{hub_id}: the Hub took nothing ({_told(message)}); {advice}",
     )
+
+
+def _told(answer: object) -> str:
+    """The first line of what the Hub says, without the token that it may repeat."""
+    from huggingface_hub import get_token
+
+    return first_line(without(get_token() or "", str(answer) or type(answer).__name__))

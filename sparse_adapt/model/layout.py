@@ -109,6 +109,15 @@ def list_modules(folder: Path, source: ModelSource) -> list[Module]:
     return [_module(folder, each["type"], each.get("path"), source) for each in modules]
 
 
+def folders_read(folder: Path, source: ModelSource) -> list[Path]:
+    """The folders that loading reads files of: the model's own, and those of its modules."""
+    places = [module.place for module in list_modules(folder, source)]
+    types = read_object(folder / ROUTER_FILE, optional=True).get("types")
+    named = types.items() if isinstance(types, dict) else ()
+    routed = [_module(folder, kind, name, source).place for name, kind in named]
+    return list(dict.fromkeys([folder, *places, *routed]))
+
+
 def is_dense(folder: Path) -> bool:
     """Whether a model folder is a dense sentence encoder's, by its modules."""
     return any(module.kind == "Pooling" for module in list_modules(folder, folder))

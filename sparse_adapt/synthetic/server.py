@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 
-from sparse_adapt.errors import ConfigError, MissingExtraError, first_line
+from sparse_adapt.errors import ConfigError, MissingExtraError, first_line, without
 from sparse_adapt.files.journal import note, noted
 from sparse_adapt.files.records import JsonObject, Record, parse_record
 from sparse_adapt.report.progress import Before, ProgressFor, no_progress_for
@@ -205,13 +205,13 @@ class Server:
         except self.openai.APIStatusError as error:
             status, body = error.status_code, error.body
             message = body.get("message") if isinstance(body, dict) else None
-            message = self._without_key(first_line(str(message or error.message)))
+            message = first_line(self._without_key(str(message or error.message)))
             closed = status < 400 or status in CLOSED_TO_US
             return _Failure(
                 f"{status}: {message}", "closed" if closed else "refused" if status in TAKEN_ILL else "busy"
             )
         except self.openai.APIConnectionError as error:
-            cause = self._without_key(first_line(error.__cause__ or error))
+            cause = first_line(self._without_key(str(error.__cause__ or error)))
             return _Failure(f"can't be reached ({cause})", "gone")
         return self._without_key(content)
 
@@ -277,7 +277,7 @@ class Server:
             )
 
     def _without_key(self, text: str) -> str:
-        return text if self.key == NO_KEY else text.replace(self.key, "...")
+        return text if self.key == NO_KEY else without(self.key, text)
 
 
 def _read(journal: Path) -> Iterator[_Line]:
