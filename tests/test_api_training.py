@@ -69,7 +69,8 @@ def test_paths_and_memory_teach_the_same(extended, zorvex_collection, tmp_path):
         **SHORT,
     )
     assert (by_path.encode("who owns zorvex") != in_memory.encode("who owns zorvex")).nnz == 0
-    assert {path.name for path in (tmp_path / "b-inputs").iterdir()} == {"corpus.jsonl", "candidates.jsonl"}
+    written = {path.name for path in (tmp_path / "b-inputs").iterdir()}
+    assert written == {"corpus.jsonl", "candidates.jsonl", "sparse-adapt.json"}
     assert not (tmp_path / "a-inputs").exists()
     with pytest.raises(OutputError, match="already there"):
         sa.train("distill", tmp_path / "extended", held["corpus"][:3], out=tmp_path / "b", **SHORT)
@@ -126,6 +127,58 @@ def test_what_goes_on_goes_on_with_the_same_things_in_memory(tmp_path, twelve_do
     with pytest.raises(ConfigError, match="made with other corpus"):
         again.place("corpus", twelve_documents[:6])
     assert list(read_documents(place)) == twelve_documents
+
+
+def state_of(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    "name", ["corpus.jsonl", "dictionary.jsonl", "new-corpus.jsonl", "thesis.txt", "queries.jsonl"]
+)
+def test_what_somebody_else_keeps_beside_a_result_is_left_alone(tmp_path, twelve_documents, tiny_model, name):
+    (tmp_path / "a-inputs").mkdir()
+    (tmp_path / "a-inputs" / name).write_text("mine")
+    before = state_of(tmp_path)
+    for given in ({}, {"overwrite": True}, {"resume": True}):
+        with pytest.raises(OutputError, match="a-inputs: is there, and sparse-adapt didn't write it"):
+            sa.adapt(twelve_documents, tmp_path / "a", model=tiny_model, glossary={"a": "b"}, **given)
+    assert state_of(tmp_path) == before
+
+
+def test_a_file_that_was_put_beside_our_inputs_is_left_alone(tmp_path, twelve_documents):
+    from sparse_adapt.api.inputs import InputFolder
+
+    inputs = InputFolder(Place(tmp_path / "a"))
+    with inputs.unless_refused():
+        inputs.place("corpus", twelve_documents)
+        (tmp_path / "a-inputs" / "terms.json").write_text("mine")
+        with pytest.raises(OutputError, match=r"terms.json: is there, and sparse-adapt didn't write it"):
+            inputs.place("terms", ["zorvex"])
+    (tmp_path / "b-inputs").symlink_to(tmp_path / "a-inputs")
+    with pytest.raises(OutputError, match=r"b-inputs.*: is there, and sparse-adapt didn't write it"):
+        InputFolder(Place(tmp_path / "b")).place("corpus", twelve_documents)
+    assert (tmp_path / "a-inputs" / "terms.json").read_text() == "mine"
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_a_refused_call_leaves_the_inputs_as_they_were(tmp_path, twelve_documents, tiny_model, old):
+    from sparse_adapt.api.inputs import InputFolder
+
+    if old:
+        InputFolder(Place(tmp_path / "a")).place("corpus", twelve_documents[:3])
+    before = state_of(tmp_path)
+    extended = sa.load(tiny_model, device="cpu")
+    extended.extend(["kubectl"])
+    for given in (
+        {"glossary": {"zorvex": ""}},
+        {"teacher": "none"},
+        {"model": extended, "glossary": {"": ""}},
+    ):
+        with pytest.raises((ConfigError, InputError)):  # twelve texts are too few, too
+            sa.adapt(twelve_documents, tmp_path / "a", **{"model": tiny_model, **given}, overwrite=True)
+        assert state_of(tmp_path) == before, given
+    assert old or list(tmp_path.iterdir()) == []
 
 
 # -- a whole adaptation ---------------------------------------------------------------------------

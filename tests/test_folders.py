@@ -9,24 +9,27 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from contextlib import nullcontext
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from sparse_adapt.errors import OutputError
-from sparse_adapt.files import writing
+from sparse_adapt.files import under_way, writing
 from sparse_adapt.files.folders import (
     check_free,
     check_replaceable,
     discard,
     output_folder,
+    tidy,
     way_to_file,
 )
-from sparse_adapt.files.marker import MARKER_FILE, vouch
+from sparse_adapt.files.marker import MARKER_FILE, mark, vouch
 from sparse_adapt.files.place import Place
-from sparse_adapt.files.writing import open_output, write_bytes, write_json, write_text
+from sparse_adapt.files.writing import open_output, publish, write_bytes, write_json, write_text
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -296,10 +299,12 @@ class TestOverwriting:
         (tmp_path / "out" / MARKER_FILE).write_text(content)
         self.left_alone(tmp_path, "holds no sparse-adapt.json", overwrite=True)
 
-    @pytest.mark.parametrize("name", ["notes.txt", "in/notes.txt", ".git/HEAD"])
+    @pytest.mark.parametrize(
+        "name", ["notes.txt", "in/notes.txt", ".git/HEAD", ".cache/notes", "in/.cache/huggingface.txt"]
+    )
     def test_what_somebody_put_into_a_result_keeps_it(self, tmp_path, name):
         result(tmp_path / "out")
-        (tmp_path / "out" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "out" / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / "out" / name).write_text("mine")
         self.left_alone(tmp_path, f"out: holds {name}, which sparse-adapt didn't write", overwrite=True)
 
@@ -307,6 +312,8 @@ class TestOverwriting:
         result(tmp_path / "out")
         (tmp_path / "out" / "old").write_text("edited")
         (tmp_path / "out" / ".DS_Store").write_text("")
+        (tmp_path / "out" / ".cache" / "huggingface").mkdir(parents=True)
+        (tmp_path / "out" / ".cache" / "huggingface" / "a.metadata").write_text("")
         write(tmp_path / "out", overwrite=True)
         assert contents(tmp_path / "out") == NEW
 
@@ -379,6 +386,102 @@ class TestOverwriting:
             check_replaceable(Place(place, overwrite=True), **kind)
 
 
+def later(folder: Path) -> None:
+    """Have a kill be long ago."""
+    os.utime(folder / MARKER_FILE, (1.0, 1.0))
+
+
+class TestNamesLikeOurs:
+    """What has a name of ours, and isn't ours, is refused and stays as it was."""
+
+    def stays(self, tmp_path: Path, name: str, match: str, **options: Any) -> None:
+        def seen() -> dict[Path, object]:
+            return {
+                path: path.readlink() if path.is_symlink() else path.is_file() and path.read_text()
+                for path in tmp_path.rglob("*")
+            }
+
+        before, place = seen(), Place(tmp_path / "out", **options)
+        assert tmp_path / name in before
+        for begin in (output_folder, way_to_file):
+            with pytest.raises(OutputError, match=match), begin(place):
+                pytest.fail("the block must not run")
+        if "resume" not in options:
+            with pytest.raises(OutputError, match=match):
+                check_free(place)
+        assert seen() == before
+
+    @pytest.mark.parametrize("options", [{}, {"overwrite": True}, {"resume": True}])
+    @pytest.mark.parametrize("name", ["out.partial", ".out.replaced", ".out.sparse-adapt.lock"])
+    def test_a_link_in_the_place_of_a_folder_of_ours(self, tmp_path, name, options):
+        result(tmp_path / "real")
+        (tmp_path / name).symlink_to(tmp_path / "real")
+        self.stays(tmp_path, name, f"{name}: isn't of sparse-adapt", **options)
+
+    @pytest.mark.parametrize("how", ["resume", "overwrite"])
+    @pytest.mark.parametrize("name", ["model.safetensors", "in/weights", "in"])
+    def test_a_link_in_unfinished_work(self, tmp_path, name, how):
+        (tmp_path / "precious").write_text("precious")
+        result(tmp_path / "out.partial", "half")
+        mark(tmp_path / "out.partial")
+        path = tmp_path / "out.partial" / name
+        path.parent.mkdir(exist_ok=True)
+        path.symlink_to(tmp_path / "precious")
+        self.stays(tmp_path, f"out.partial/{name}", f"{name}: isn't of sparse-adapt", **{how: True})
+
+    @pytest.mark.parametrize("at_once", [False, True])
+    @pytest.mark.parametrize("name", ["thesis.txt", "in/thesis.txt"])
+    def test_a_file_that_came_after_a_kill(self, tmp_path, name, at_once):
+        result(tmp_path / "out.partial", "half")
+        mark(tmp_path / "out.partial", at_once=at_once)
+        (tmp_path / "out.partial" / "half").unlink()
+        path = tmp_path / "out.partial" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("the only copy")
+        later(tmp_path / "out.partial")
+        match = f"{name}: was written after the work there had stopped, so it may be yours"
+        self.stays(tmp_path, f"out.partial/{name}", match, overwrite=True, resumable=not at_once)
+        if at_once:
+            self.stays(tmp_path, f"out.partial/{name}", match)
+            with pytest.raises(OutputError, match=match):
+                tidy(tmp_path / "out")
+
+    def test_a_file_in_a_result_that_steps_aside(self, tmp_path):
+        result(tmp_path / ".out.replaced")
+        (tmp_path / ".out.replaced" / "thesis.txt").write_text("the only copy")
+        result(tmp_path / "out")
+        match = "holds thesis.txt, which sparse-adapt didn't write"
+        self.stays(tmp_path, ".out.replaced/thesis.txt", match, overwrite=True)
+        (tmp_path / "out" / "thesis.txt").write_text("the only copy")
+        (tmp_path / ".out.replaced" / "thesis.txt").unlink()
+        with pytest.raises(OutputError, match=match):
+            discard(tmp_path / "out")
+        assert (tmp_path / "out" / "thesis.txt").exists()
+
+    def test_a_lock_of_somebody_else(self, tmp_path):
+        for name, content in ((".out.lock", "4711"), (".else.sparse-adapt.lock", "")):
+            (tmp_path / name).write_text(content)
+        write(tmp_path / "out")
+        assert contents(tmp_path / "out") == NEW and (tmp_path / ".out.lock").read_text() == "4711"
+        assert (tmp_path / ".else.sparse-adapt.lock").exists()
+        (tmp_path / ".out.sparse-adapt.lock").write_text("4711")
+        self.stays(tmp_path, ".out.sparse-adapt.lock", "lock: isn't of sparse-adapt", overwrite=True)
+
+    def test_work_under_way_is_as_young_as_its_marker(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(under_way, "SECONDS", 0.01)
+        monkeypatch.setattr(under_way, "LATE", 0.5)
+        with pytest.raises(ZeroDivisionError), output_folder(Place(tmp_path / "out")) as folder:
+            later(folder)
+            deadline = time.monotonic() + 10
+            while (folder / MARKER_FILE).stat().st_mtime == 1.0 and time.monotonic() < deadline:
+                time.sleep(0.01)
+            later(folder)
+            (folder / "half").write_text("half")
+            raise ZeroDivisionError
+        assert under_way.put_there(tmp_path / "out.partial") == []
+        write(tmp_path / "out", overwrite=True)
+
+
 class TestWholeResults:
     """What a finished folder has, whatever was killed on the way."""
 
@@ -388,10 +491,10 @@ class TestWholeResults:
             for name in (
                 ".a.0123456789abcdef.partial",
                 ".a.fedcba9876543210.partial",
-                "in/.b.lock",
+                "in/.b.sparse-adapt.lock",
                 "in/.b.0123456789abcdef.partial",
             ):
-                (folder / name).write_text("left")
+                (folder / name).write_text("" if name.endswith("lock") else "left")
             (folder / "a").write_text("a")
             (folder / "mine.partial").write_text("no temporary name")
         assert names(tmp_path / "out") == ["a", "in", "mine.partial"]
@@ -574,9 +677,22 @@ class TestSingleFiles:
         with pytest.raises(OutputError, match=r"can't be written \(Is a directory\)"):
             write_text(tmp_path, "text")
 
-    def test_devices_are_written_directly(self):
-        write_text("/dev/null", "text")
-        assert Path("/dev/null").is_char_device()
+    def test_devices_are_written_directly(self, tmp_path):
+        pipe, read = tmp_path / "pipe", []
+        os.mkfifo(pipe)
+        (tmp_path / "file").write_text("text")
+        for put in (
+            lambda place: write_text(place, "text"),
+            lambda place: write_bytes(place, b"text"),
+            lambda place: publish(tmp_path / "file", place),
+        ):
+            reader = Thread(target=lambda: read.append(pipe.read_text()), daemon=True)
+            reader.start()
+            put(pipe)
+            reader.join(10)
+            assert read.pop() == "text" and pipe.is_fifo() and names(tmp_path) == ["file", "pipe"]
+            put(Path("/dev/null"))
+            assert Path("/dev/null").is_char_device()
 
 
 @pytest.mark.parametrize("place", ["s3://bucket/model", "gs://bucket/model", Path("s3://bucket/model")])
@@ -585,6 +701,16 @@ def test_an_address_is_no_place_to_write_to(place, tmp_path, monkeypatch):
     refused(place, "local folder")
     with pytest.raises(OutputError, match="local folder"):
         write_text(place, "text")
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("place", ["~", "~/model", "~root/model"])
+def test_the_home_that_a_shell_would_name_is_no_name(place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    refused(place, "~ is read by shells alone; give the whole path")
+    for write in (lambda: write_text(place, "text"), lambda: write_bytes(Path(place), b"text")):
+        with pytest.raises(OutputError, match="~ is read by shells alone"):
+            write()
     assert names(tmp_path) == []
 
 

@@ -2,7 +2,9 @@
 
 While a run works, its folder is `<path>.partial`; a run that is stopped leaves that folder for `--resume`
 and nothing at `<path>`. What is made at once says so in its marker, and is begun anew. A folder that is replaced stays
-where it is until its successor is complete. Only what bears our marker (`files.marker`) is ever removed.
+where it is until its successor is complete. Only what bears our marker (`files.marker`) is ever removed, and only while
+nothing of somebody else lies in it: no file that the marker doesn't list, of unfinished work none that came after it
+(`files.under_way`), and no link.
 """
 
 import os
@@ -16,6 +18,7 @@ from filelock import FileLock, Timeout
 from sparse_adapt.errors import OutputError, SparseAdaptError
 from sparse_adapt.files.marker import MARKER_FILE, is_left, mark, marker_of, remove, strangers, vouch
 from sparse_adapt.files.place import Place, Reads, is_there
+from sparse_adapt.files.under_way import pulse, put_there
 from sparse_adapt.files.writing import (
     fail,
     give_ordinary_mode,
@@ -30,6 +33,8 @@ from sparse_adapt.files.writing import (
 from sparse_adapt.files.writing import open_output as open_output
 from sparse_adapt.files.writing import write_json as write_json
 from sparse_adapt.files.writing import write_text as write_text
+
+LOCK = ".sparse-adapt.lock"  # what the name of a lock ends in; the file is empty
 
 
 @contextmanager
@@ -108,7 +113,8 @@ def discard(path: str | Path) -> None:
     """Remove a folder of ours, with what a kill left of such a removal. Raises OutputError where somebody is at it."""
     with _locked(path) as place:
         _restore(place)
-        if marker_of(place) is not None:
+        if (marker := marker_of(place)) is not None:
+            _refuse_strangers(place, place) if marker.sha256 else _refuse_put_there(place)
             remove(place)
         elif place.is_dir() and not any(place.iterdir()):
             place.rmdir()
@@ -153,7 +159,10 @@ def _refuse_inputs(place: Path, path: str | Path, reads: Reads) -> None:
 def _locked(path: str | Path, reads: Reads = ()) -> Iterator[Path]:
     """The place without symbolic links, which no other process writes for the while."""
     place = _checked(Path(path), reads)
-    lock = FileLock(place.with_name(f".{place.name}.lock"), timeout=0)
+    file = place.with_name(f".{place.name}{LOCK}")
+    if not _may_be_lock(file):
+        raise _not_ours(file)
+    lock = FileLock(file, timeout=0)
     try:
         lock.acquire()
     except Timeout as error:
@@ -194,6 +203,8 @@ def _taken(path: str | Path) -> OutputError:
 
 
 def _refuse_unfinished(partial: Path, place: Place) -> None:
+    if partial.is_symlink():
+        raise _not_ours(partial)
     if partial.exists() and not partial.is_dir():
         raise OutputError(f"{partial}: a file is in the way; remove it or choose another -o")
     if partial.is_dir():
@@ -209,6 +220,30 @@ def _refuse_unfinished(partial: Path, place: Place) -> None:
         go_on = "--resume to continue it or --overwrite to start again"
         advice = go_on if place.resumable else "--overwrite to discard it"
         raise OutputError(f"{place.folder}: an unfinished run is in {partial}; pass {advice}")
+    _refuse_put_there(partial, links_alone=place.resume)
+
+
+def _refuse_put_there(partial: Path, *, links_alone: bool = False) -> None:
+    """Refuse to remove unfinished work, or to write through links in it, where not all that lies there is its own."""
+    for stranger in put_there(partial):
+        if stranger.is_symlink():
+            raise _not_ours(stranger)
+        if not links_alone:
+            raise OutputError(
+                f"{stranger}: was written after the work there had stopped, so it may be yours; move it away or "
+                "choose another -o"
+            )
+
+
+def _not_ours(path: Path) -> OutputError:
+    return OutputError(
+        f"{path}: isn't of sparse-adapt, though it has the name; move it away or choose another -o"
+    )
+
+
+def _may_be_lock(path: Path) -> bool:
+    """Whether nothing is at a lock's place, or what may be a lock: an empty file."""
+    return not path.is_symlink() and (not path.exists() or (path.is_file() and not path.stat().st_size))
 
 
 def _refuse_strangers(place: Path, path: str | Path) -> None:
@@ -271,7 +306,8 @@ def _working_in(partial: Path, place: Place) -> Iterator[None]:
     except OSError as error:
         fail(place.folder, error)
     try:
-        yield
+        with pulse(partial):
+            yield
     except BaseException as error:
         with suppress(OSError):
             if not place.resumable or not _holds_something(partial):
@@ -291,9 +327,14 @@ def _restore(place: Path) -> None:
     """
     replaced, partial = _replaced(place), _partial(place)
     if is_left(partial):
+        if marker_of(partial) is not None:
+            _refuse_put_there(partial)
         remove(partial)
+    if replaced.is_symlink():
+        raise _not_ours(replaced)
     if marker_of(replaced) is None:
         return
+    _refuse_strangers(replaced, replaced)
     if _holds_something(place):
         remove(replaced)
     else:
@@ -311,7 +352,7 @@ def _settle(folder: Path) -> None:
         sweep(here)
         for name in files:
             path = here / name
-            if name.startswith(".") and name.endswith(".lock"):
+            if name.startswith(".") and name.endswith(LOCK) and _may_be_lock(path):
                 path.unlink()
             else:
                 give_ordinary_mode(path)

@@ -40,7 +40,7 @@ ABOUT_A_MODEL = frozenset(
 MARK = {"format": "sparse-adapt", "format_version": 1}
 AT_ONCE = {"made": "at once"}
 SUMS = "sha256"
-LEFT = frozenset({".DS_Store", ".cache"})
+LEFT_BY_BROWSERS, LEFT_BY_THE_HUB = ".DS_Store", ".cache/huggingface/"
 
 
 class Marker(NamedTuple):
@@ -221,7 +221,7 @@ def _own_files(folder: Path) -> Iterator[Path]:
 
 
 def _is_left(name: str) -> bool:
-    return not LEFT.isdisjoint(name.split("/"))
+    return name.rpartition("/")[2] == LEFT_BY_BROWSERS or f"/{name}".rfind(f"/{LEFT_BY_THE_HUB}") >= 0
 
 
 def _write(folder: Path, marker: Marker) -> None:

@@ -9,6 +9,7 @@ import math
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -35,17 +36,8 @@ def open_output(path: str | Path) -> Iterator[IO[str]]:
 
     Raises OutputError where the place can't be written or the disk is full; nothing is left then.
     """
-    refuse_address(path)
-    place = Path(path)
-    try:
-        if place.exists() and not place.is_file() and not place.is_dir():  # /dev/stdout and its like
-            with place.open("w", encoding="utf-8") as file:
-                yield file
-            return
-        with _published(place) as raw, _text(raw, compressed=place.suffix == ".gz") as file:
-            yield file
-    except OSError as error:
-        fail(path, error)
+    with _published(Path(path)) as raw, _text(raw, compressed=Path(path).suffix == ".gz") as file:
+        yield file
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -61,15 +53,16 @@ def write_json(path: str | Path, content: object) -> None:
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Put `content` at `path`, whole or not at all. Raises OutputError as `open_output` does."""
-    try:
-        with _published(path) as raw:
-            raw.write(content)
-    except OSError as error:
-        fail(path, error)
+    with _published(path) as raw:
+        raw.write(content)
 
 
 def publish(written: Path, place: Path) -> None:
-    """Rename a file that another library has written into its place, once the disk holds it."""
+    """Rename a file that another library has written into its place, once the disk holds it; a device takes a copy."""
+    if is_device(place):
+        with written.open("rb") as file, place.open("wb") as device:
+            shutil.copyfileobj(file, device)
+        return
     sync(written)
     written.replace(place)
     sync(place.parent)
@@ -125,18 +118,37 @@ def _sync_open(descriptor: int) -> None:
 # -- the file beside its place ---------------------------------------------------------------------
 
 
+def beside(place: Path) -> Path:
+    """A name beside a place that nobody can guess, for a while; what a kill leaves there is swept up."""
+    return place.with_name(f".{place.name}.{secrets.token_hex(8)}.partial")
+
+
 @contextmanager
 def _published(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which is at the path, and on the disk, when the block ends well.
+    """A file to write to, which is at the path, and on the disk, when the block ends well; a device takes it at once.
 
-    What a kill left of an earlier try goes.
+    What a kill left of an earlier try goes. Raises OutputError where it can't be written, or the disk is full.
     """
-    place = path.resolve()
+    refuse_address(path)
+    try:
+        if is_device(path):  # /dev/stdout and its like
+            with path.open("wb") as raw:
+                yield raw
+        else:
+            with _renamed_to(path.resolve()) as raw:
+                yield raw
+    except OSError as error:
+        fail(path, error)
+
+
+@contextmanager
+def _renamed_to(place: Path) -> Iterator[IO[bytes]]:
+    """A file beside a place, which takes it when the block ends well."""
     if place.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     place.parent.mkdir(parents=True, exist_ok=True)
     sweep(place.parent, place.name)
-    part = place.with_name(f".{place.name}.{secrets.token_hex(8)}.partial")
+    part = beside(place)
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, ORDINARY)
     try:
         with os.fdopen(descriptor, "wb") as raw:
@@ -177,8 +189,17 @@ def _remove_unless_held(path: Path) -> None:
 # -- errors --------------------------------------------------------------------------------------
 
 
+def is_device(path: Path) -> bool:
+    """Whether a device, a pipe or a socket is at a path: a stream that no file may take the place of."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 def refuse_address(path: str | Path) -> None:
-    """Raise OutputError for an address, such as `s3://bucket/folder`."""
+    """Raise OutputError for an address, such as `s3://bucket/folder`, and for `~`, which is the shell's."""
+    if str(path).startswith("~"):
+        raise OutputError(
+            f"{path}: ~ is read by shells alone; give the whole path, or ./{path} if that is its name"
+        )
     if ADDRESS.match(str(path)):
         raise OutputError(
             f"{path}: results are written to a local folder; give one with -o and copy it there"

@@ -29,8 +29,8 @@ from sparse_adapt.collection.examples import read_candidates
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.collection.streams import sample
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.files.folders import output_folder, tidy
-from sparse_adapt.files.marker import marker_of, remove
+from sparse_adapt.files.folders import discard, output_folder, tidy
+from sparse_adapt.files.marker import marker_of
 from sparse_adapt.files.place import Place, absolute
 from sparse_adapt.files.steps import STEPS_FOLDER
 from sparse_adapt.model.kinds import open_sparse
@@ -333,7 +333,7 @@ def _stages(work: Work, plan: Plan) -> list[Outcome]:
     names = {f"{number}-{stage}" for number, stage in enumerate(plan.stages, start=1)}
     for folder in work.folder.glob("[1-9]*-*"):
         if folder.name.removesuffix(".partial") not in names and marker_of(folder) is not None:
-            remove(folder)
+            discard(folder)
     return run_stages(plan, work.folder, work.watcher, again=True, home=work.run)
 
 

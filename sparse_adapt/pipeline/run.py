@@ -19,8 +19,8 @@ from typing import Any, Protocol, cast
 from sparse_adapt import __version__
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.errors import ConfigError, InputError
-from sparse_adapt.files.folders import tidy
-from sparse_adapt.files.marker import remove, vouching
+from sparse_adapt.files.folders import discard, tidy
+from sparse_adapt.files.marker import vouching
 from sparse_adapt.files.place import Place, absolute, is_there, portable, source_in
 from sparse_adapt.files.processes import common_folder, is_main
 from sparse_adapt.files.steps import made_from_same, stamps_of, to_record
@@ -167,7 +167,7 @@ def run_stage(
     outcome = done_before(stage, plan, model, folder, again=again)
     if outcome is None:
         if again and folder.is_dir() and is_main():
-            remove(folder)
+            discard(folder)
         place = Place(folder, resume=True, home=home or folder.parent, again=again)
         outcome = carry_out_stage(stage, model, plan.files_of(stage), place, settings, progress)
     listener.end(name or stage, outcome)
