@@ -53,6 +53,11 @@ def first_line(error: BaseException | str) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
 
 
+def is_panic(error: BaseException) -> bool:
+    """Whether a library in Rust gave up; its PanicException is no `Exception`."""
+    return type(error).__name__ == "PanicException"
+
+
 def without(secret: str, text: str) -> str:
     """A text of another program in which dots stand for a secret; before it is cut, so that no part of one is left."""
     return text.replace(secret, "...") if secret else text

@@ -172,7 +172,6 @@ def test_a_refused_call_leaves_the_inputs_as_they_were(tmp_path, twelve_document
     extended.extend(["kubectl"])
     for given in (
         {"glossary": {"zorvex": ""}},
-        {"teacher": "none"},
         {"model": extended, "glossary": {"": ""}},
     ):
         with pytest.raises((ConfigError, InputError)):  # twelve texts are too few, too

@@ -5,11 +5,12 @@ import json
 import re
 import shutil
 import sys
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
 import torch
-from families import DEBERTA, unigram, wordpiece
+from families import DEBERTA, build, unigram, wordpiece
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer, BertModel, MobileBertConfig
 
@@ -298,12 +299,133 @@ def test_saving_into_a_folder_of_somebody_else_vouches_for_the_model_alone(tiny_
         ("hidden_size", 10**9),
         ("intermediate_size", 10**9),
         ("max_position_embeddings", 10**12),
+        ("num_labels", 10**9),
     ],
 )
 def test_a_configuration_that_asks_for_more_than_the_weights_hold_is_refused(copy, key, value):
     config = json.loads((copy / "config.json").read_text())
     (copy / "config.json").write_text(json.dumps({**config, key: value}))
     assert f"{key} = {value} in config.json, for which the weights" in refusal(copy)
+
+
+# -- what would be read otherwise ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "family", ["bert", "distilbert", "roberta", "modernbert", "deberta-v2", "electra", "mpnet"]
+)
+@pytest.mark.parametrize("left", [0, 1])
+def test_layers_that_the_configuration_leaves_out_are_named(tmp_path, family, left):
+    if (family, left) == ("modernbert", 0):
+        pytest.skip("transformers refuses a ModernBERT without layers")
+    folder = build(tmp_path / "model", family)
+    config = json.loads((folder / "config.json").read_text())
+    key = next(key for key in ("num_hidden_layers", "n_layers") if key in config)
+    (folder / "config.json").write_text(json.dumps({**config, key: left, "layer_types": None}))
+    said = refusal(folder)
+    assert re.search(
+        r": \S+\.\d+\.\S+ in the weights is read by nothing, for config.json has fewer layers", said
+    )
+
+
+def test_heads_that_nothing_asks_may_be_left_over(copy):
+    tensors = load_file(copy / "model.safetensors")
+    others = {"bert.pooler.dense.weight": torch.zeros(16, 16), "cls.seq_relationship.bias": torch.zeros(2)}
+    others |= {"classifier.0.weight": torch.zeros(2, 16)}
+    save_file({**tensors, **others}, copy / "model.safetensors", {"format": "pt"})
+    SparseEncoder.load(copy)
+
+
+@pytest.mark.parametrize(("key", "value"), [("return_dict", False), ("chunk_size_feed_forward", 7)])
+def test_settings_of_how_numbers_come_change_none_of_them(copy, tiny_model, key, value):
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps({**config, key: value}))
+    ids = [[2, 7, 9, 11, 3], [2, 3]]
+    assert torch.equal(SparseEncoder.load(copy).weights(ids), SparseEncoder.load(tiny_model).weights(ids))
+
+
+def spoilt(folder: Path, **parts) -> Path:
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **parts}))
+    return folder
+
+
+def replacing(**pattern: str) -> dict:
+    return {"type": "Replace", "pattern": pattern, "content": "a" * 11}
+
+
+TEMPLATE = {"type": "TemplateProcessing", "pair": [], "special_tokens": {}}
+CLS = {"id": "[CLS]", "ids": [7_000], "tokens": ["[CLS]"]}
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        (
+            {"normalizer": {"type": "Sequence", "normalizers": [replacing(String="a")] * 12}},
+            "characters of one (Rep",
+        ),
+        (
+            {"normalizer": {"type": "Sequence", "normalizers": [replacing(Regex="a?")] * 2}},
+            "characters of one (Rep",
+        ),
+        (
+            {"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFKD"}, replacing(String="a")]}},
+            "over 100 characters of one (Replace)",
+        ),
+        (
+            {
+                "normalizer": {
+                    "type": "Precompiled",
+                    "precompiled_charsmap": b64encode(bytes(4) + b"a" * 101).decode(),
+                }
+            },
+            "over 100 characters of one (Precompiled)",
+        ),
+        (
+            {
+                "post_processor": {
+                    **TEMPLATE,
+                    "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}] * 65,
+                }
+            },
+            "puts over 64 tokens around a text",
+        ),
+        (
+            {
+                "post_processor": {
+                    **TEMPLATE,
+                    "single": [
+                        {"SpecialToken": {"id": "[CLS]", "type_id": 0}},
+                        {"Sequence": {"id": "A", "type_id": 0}},
+                    ],
+                    "special_tokens": {"[CLS]": CLS},
+                }
+            },
+            "gives token 7,000, the model has rows for 200",
+        ),
+        ({"normalizer": 7}, "not a tokenizer that can be loaded"),
+        ({"normalizer": {"type": "Sequence", "normalizers": 7}}, "not a tokenizer that can be loaded"),
+    ],
+)
+def test_a_tokenizer_that_bursts_is_refused_before_it_reads_a_text(copy, parts, said):
+    assert said in refusal(spoilt(copy, **parts))
+
+
+def test_a_text_that_a_tokenizer_gives_up_on_is_one_line(copy, monkeypatch):
+    class PanicException(BaseException):
+        """As libraries in Rust raise it."""
+
+    def panics(*_, **__):
+        raise PanicException("called `Result::unwrap()` on an `Err` value: TooComplex")
+
+    encoder = SparseEncoder.load(copy)
+    monkeypatch.setattr(type(encoder.tokenizer), "__call__", panics)
+    with pytest.raises(ModelError, match="the tokenizer gave up on a text"):
+        encoder.tokenize(["a text"])
+    assert "the tokenizer gave up on a text" in refusal(copy)
+    monkeypatch.setattr("sparse_adapt.model.saved.AutoTokenizer.from_pretrained", panics)
+    assert "not a tokenizer that can be loaded (called `Result::unwrap()`" in refusal(copy)
 
 
 # -- names ---------------------------------------------------------------------------------------

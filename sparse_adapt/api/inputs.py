@@ -56,7 +56,7 @@ BEGINS = {MARKER_FILE, "request.json"}  # of an unfinished result that nothing w
 
 
 class InputFolder:
-    """The folder of files beside one result, which bears our marker; nothing is made before something is written there."""
+    """The folder of files beside one result, which bears our marker; it is made once something is written there."""
 
     def __init__(self, result: Place) -> None:
         """Raises OutputError for a result that is there, or begun, where the call doesn't say what becomes of it."""

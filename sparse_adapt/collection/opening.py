@@ -9,6 +9,7 @@ import io
 import lzma
 import os
 import re
+import stat
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from sparse_adapt.errors import InputError, MissingExtraError, first_line
 
 if TYPE_CHECKING:  # libraries of the extra `remote`
+    from _typeshed import WriteableBuffer as Buffer
     from fsspec import AbstractFileSystem
     from zstandard import ZstdDecompressionObj
 
@@ -94,13 +96,45 @@ def open_bytes(source: str | Path) -> IO[bytes]:
         files, path = _file_system(place)
         raw = cast(IO[bytes], _ask(place, lambda: files.open(path, "rb")))
     else:
-        raw = place.open("rb")
+        raw = io.BufferedReader(_Steady(place), BYTES_AT_ONCE)
     how = _compression(place.name)
     try:
         return raw if how is None else cast(IO[bytes], _Closing(how.opened(raw), raw, place))
     except BaseException:
         raw.close()
         raise
+
+
+class _Steady(io.FileIO):
+    """A local file, which mustn't become another until its end is read; a pipe may."""
+
+    def __init__(self, place: Path) -> None:
+        super().__init__(place, "rb")
+        self.place, self.opened = place, _state(os.fstat(self.fileno()))
+
+    def readinto(self, buffer: "Buffer", /) -> int | None:
+        read = super().readinto(buffer)
+        if read == 0 and len(memoryview(buffer)):
+            self._check()
+        return read
+
+    def readall(self) -> bytes:
+        content = super().readall()
+        self._check()
+        return content
+
+    def _check(self) -> None:
+        """Raise InputError where the file was written to since it was opened, or another took its place."""
+        try:
+            now = _state(self.place.stat())
+        except OSError:
+            now = None
+        if stat.S_ISREG(os.fstat(self.fileno()).st_mode) and now != self.opened:
+            raise InputError(self.place, "changed while it was read; run it again once the file is whole")
+
+
+def _state(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 # -- addresses -----------------------------------------------------------------------------------

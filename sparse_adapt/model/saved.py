@@ -6,6 +6,7 @@ other modules (`model.layout`). Weights are safetensors only, and no code is eve
 """
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -22,8 +23,10 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from sparse_adapt.errors import ModelError
+from sparse_adapt.files.marker import MODEL_MARK
 from sparse_adapt.files.records import JsonObject
 from sparse_adapt.model.folder import ModelFolder, ModelSource
+from sparse_adapt.model.normalizers import check_growth
 from sparse_adapt.model.weights import check_finite, check_weights, loading
 
 transformers_logging.disable_progress_bar()
@@ -36,6 +39,11 @@ FOLDS: list[JsonObject] = [
     {"type": "Replace", "pattern": {"String": "\u2011"}, "content": "-"},
 ]  # so that a phrase is its token over a line's end, and a compound over a hyphen that doesn't break
 SAME_TOKENS = (*BEFORE_PIECES, "model", "added_tokens")  # of two tokenizers that give the same tokens
+AS_WE_ASK = {
+    "return_dict": True,
+    "chunk_size_feed_forward": 0,
+}  # the same numbers, in the form that is read here
+LAYER = re.compile(r"\.\d+\.")  # in the name of a weight
 LOADING_NOTES = ("is_local", "local_files_only", "max_length", "stride", "truncation_strategy")
 
 
@@ -90,6 +98,10 @@ def _read(
         )
     model.eval()
     assert isinstance(model, PreTrainedModel), type(model)
+    for holder in (model.config, *model.modules()):
+        for key in AS_WE_ASK.keys() & vars(holder).keys():
+            setattr(holder, key, AS_WE_ASK[key])
+    _refuse_unread(model, report["unexpected_keys"], source)
     check_finite(model, source)
     return model, report
 
@@ -125,6 +137,22 @@ def _refuse_missing(masked_lm: PreTrainedModel, missing: set[str], source: Model
             f"{source}: no masked-language-model head ({name} is missing); "
             "choose a model saved with its head, such as splade-tiny"
         )
+
+
+def _refuse_unread(model: PreTrainedModel, unread: set[str], source: ModelSource) -> None:
+    """Refuse weights of layers that config.json doesn't count: without them a model weighs otherwise.
+
+    Heads that nothing here asks, such as a pooler or a classifier, may be left over.
+    """
+    body = f"{model.base_model_prefix}."
+    built = {LAYER.sub(".", name.removeprefix(body)) for name in model.state_dict()}
+    for name in sorted(unread):
+        numbered = LAYER.search(name) is not None
+        if numbered and (name.startswith(body) or LAYER.sub(".", name) in built):
+            raise ModelError(
+                f"{source}: {name} in the weights is read by nothing, for {MODEL_MARK} has fewer layers; take both "
+                "from the same model"
+            )
 
 
 def longest_text(masked_lm: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int:
@@ -167,6 +195,7 @@ def read_tokenizer(folder: Path, source: ModelSource) -> PreTrainedTokenizerFast
     """The tokenizer in a folder. Raises ModelError, naming `source`, if none is there or it isn't fast."""
     if not any(path for pattern in TOKENIZERS for path in folder.glob(pattern)):  # transformers makes one up
         raise ModelError(f"{source}: holds no tokenizer.json; save the model together with its tokenizer")
+    check_growth(folder, source)
     with loading(source, "a tokenizer"):
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     if not isinstance(tokenizer, PreTrainedTokenizerFast):

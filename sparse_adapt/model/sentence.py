@@ -49,7 +49,7 @@ from sparse_adapt.model.layout import (
 )
 from sparse_adapt.model.reading import Windows
 from sparse_adapt.model.saved import longest_text, read_body, read_tokenizer, write_tokenizer
-from sparse_adapt.model.tokens import PADDED_TOKENS_A_PASS, group_by_length, pad
+from sparse_adapt.model.tokens import PADDED_TOKENS_A_PASS, check_rows, group_by_length, pad
 from sparse_adapt.model.weights import check_finite
 from sparse_adapt.report.progress import Progress, no_progress
 
@@ -108,11 +108,7 @@ class SentenceEncoder(Encoder):
         self.layout = layout
         rows, embedding = self.input_rows.shape
         self.head = MaskedWords(body.config.hidden_size, embedding, rows)
-        if len(tokenizer) > rows:
-            raise ModelError(
-                f"the tokenizer has {len(tokenizer):,} tokens, the model rows for {rows:,}; "
-                "take both from the same model"
-            )
+        check_rows(tokenizer, rows)
 
     # -- life: load, save ---------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ Dimensions: B texts, L positions, H hidden, V vocabulary.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple, Self
 
 import torch
@@ -50,7 +51,16 @@ from sparse_adapt.model.saved import (
     write_masked_lm,
     write_tokenizer,
 )
-from sparse_adapt.model.tokens import PADDED_TOKENS_A_PASS, TokenIds, group_by_length, pad, tokenize
+from sparse_adapt.model.tokens import (
+    PADDED_TOKENS_A_PASS,
+    TokenIds,
+    check_rows,
+    group_by_length,
+    pad,
+    tokenize,
+)
+
+HANDING = Lock()  # while a decoder's forward is put in or taken out
 
 
 class Pooled(NamedTuple):
@@ -89,6 +99,7 @@ class SparseEncoder(Encoder):
         self.query_encoder: SparseEncoder | None = None  # the second model, where one reads queries alone
         self.windows: Windows | None = None
         self.words: ExactWords | None = None
+        self._without_decoder = 0  # blocks that go on
         self.check()
 
     # -- life: load, save ---------------------------------------------------------------------
@@ -181,11 +192,7 @@ class SparseEncoder(Encoder):
         rows, name = self.input_rows.shape[0], type(self.masked_lm).__name__
         if not isinstance(decoder, nn.Linear) or decoder.out_features != rows:
             raise ModelError(f"{name} has no linear layer over its {rows:,} tokens; choose another model")
-        if len(self.tokenizer) > rows:
-            raise ModelError(
-                f"the tokenizer has {len(self.tokenizer):,} tokens, the model rows for {rows:,}; "
-                "take both from the same model"
-            )
+        check_rows(self.tokenizer, rows)
         ids = torch.arange(min(3, rows), device=self.device).unsqueeze(0)
         training = self.masked_lm.training
         self.masked_lm.eval()
@@ -278,17 +285,19 @@ class SparseEncoder(Encoder):
     def without_decoder(self) -> Iterator[None]:
         """Let the decoder hand its input through, so that the (B, L, V) logits are never built.
 
-        Threads that call `hidden` at the same time do so within one such context.
+        It does so until the last of the blocks ends that threads are in at the same time.
         """
         decoder = self.masked_lm.get_output_embeddings()
-        if "forward" in vars(decoder):  # already so, by an outer context
-            yield
-            return
-        decoder.forward = _identity
+        with HANDING:
+            decoder.forward = _identity
+            self._without_decoder += 1
         try:
             yield
         finally:
-            del decoder.forward
+            with HANDING:
+                self._without_decoder -= 1
+                if not self._without_decoder:
+                    del decoder.forward
 
     @contextmanager
     def looked_up(self, token_ids: Sequence[TokenIds]) -> Iterator[None]:

@@ -4,17 +4,19 @@ Dimensions: B texts, L positions.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from threading import RLock
 
 import torch
 from torch import Tensor
 from transformers import BatchEncoding, PreTrainedTokenizerBase
 
-from sparse_adapt.errors import InputError
+from sparse_adapt.errors import InputError, ModelError, first_line, is_panic
 from sparse_adapt.report.messages import note_cut
 from sparse_adapt.report.printable import is_unicode
 
 TokenIds = Sequence[int]
 
+ONE_AT_A_TIME = RLock()
 SIGNS_A_TOKEN = 100  # so many hold one token at least, as good as always
 TEXTS_AT_ONCE = 1024  # what a tokenizer says of a token takes hundreds of bytes
 PADDED_TOKENS_A_PASS = 4096
@@ -34,14 +36,44 @@ def tokenize(
     return ids
 
 
+def encoded(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], **options: bool | int) -> BatchEncoding:
+    """What a tokenizer says of texts: asked by one thread at a time, for its settings are its own.
+
+    Raises ModelError where its library gives up on a text.
+    """
+    try:
+        with ONE_AT_A_TIME:
+            found: BatchEncoding = tokenizer(list(texts), **options)
+    except BaseException as error:
+        if not is_panic(error):
+            raise
+        raise ModelError(
+            f"the tokenizer gave up on a text ({first_line(error)}); choose another model"
+        ) from error
+    return found
+
+
+def check_rows(tokenizer: PreTrainedTokenizerBase, rows: int) -> None:
+    """Raise ModelError for a tokenizer with a token for which a model has no row."""
+    if len(tokenizer) > rows:
+        raise ModelError(
+            f"the tokenizer has {len(tokenizer):,} tokens, the model rows for {rows:,}; take both from the same model"
+        )
+    largest = max([*tokenizer.get_vocab().values(), *encoded(tokenizer, [""])["input_ids"][0]], default=0)
+    if largest >= rows:
+        raise ModelError(
+            f"the tokenizer gives token {largest:,}, the model has rows for {rows:,}; take both from the same model"
+        )
+
+
 def _ids_of(
     tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], longest: int, special: bool
 ) -> list[list[int]]:
     starts = [_start_of(text, SIGNS_A_TOKEN * longest) for text in texts]
-    encoded = _encoded(tokenizer, starts, longest, special)
-    ids: list[list[int]] = encoded["input_ids"]
+    found = _encoded(tokenizer, starts, longest, special)
+    ids: list[list[int]] = found["input_ids"]
     for number, (text, start) in enumerate(zip(texts, starts, strict=True)):
-        beyond = _beyond(encoded, number)
+        beyond = _beyond(found, number)
         if len(start) < len(text) and not beyond:  # hardly anything but spaces
             whole = _encoded(tokenizer, [text], longest, special)
             ids[number], beyond = whole["input_ids"][0], _beyond(whole, 0)
@@ -55,7 +87,8 @@ def _ids_of(
 def _encoded(
     tokenizer: PreTrainedTokenizerBase, texts: list[str], longest: int, special: bool
 ) -> BatchEncoding:
-    encoded: BatchEncoding = tokenizer(
+    return encoded(
+        tokenizer,
         texts,
         truncation=True,
         max_length=longest,
@@ -63,7 +96,6 @@ def _encoded(
         return_attention_mask=False,
         return_token_type_ids=False,
     )
-    return encoded
 
 
 def _start_of(text: str, signs: int) -> str:
@@ -73,9 +105,9 @@ def _start_of(text: str, signs: int) -> str:
     return text[: text.rfind(" ", 0, signs)] if " " in text[:signs] else text
 
 
-def _beyond(encoded: BatchEncoding, number: int) -> int:
+def _beyond(found: BatchEncoding, number: int) -> int:
     """How many tokens of a text were cut off, special ones aside."""
-    parts = encoded.encodings[number].overflowing if encoded.encodings is not None else ()
+    parts = found.encodings[number].overflowing if found.encodings is not None else ()
     return sum(len(part.ids) - sum(part.special_tokens_mask) for part in parts)
 
 

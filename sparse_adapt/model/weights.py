@@ -15,7 +15,7 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 from torch import nn
 
-from sparse_adapt.errors import ModelError, first_line
+from sparse_adapt.errors import ModelError, first_line, is_panic
 from sparse_adapt.files.marker import MARKER_FILE, MODEL_MARK, checksum_of_file, faults, files_at
 from sparse_adapt.files.records import JsonObject
 from sparse_adapt.model.folder import ModelSource, bundled_at
@@ -30,6 +30,7 @@ WIDTHS = (
     "d_model",
 )  # of embeddings, the first that a configuration has
 LAYERS = ("num_hidden_layers", "n_layers", "num_layers", "num_decoder_layers")
+LABELS = ("num_labels", "_num_labels")  # a configuration names each of them
 INNER = ("intermediate_size", "hidden_dim", "d_ff")
 WRAPPERS = {"module.": "DataParallel", "_orig_mod.": "torch.compile"}  # around a model, by its name in them
 POSITIONS = "position_embeddings.weight"
@@ -42,7 +43,9 @@ def loading(source: ModelSource, what: str) -> Iterator[None]:
     """Raise ModelError, naming `source` and `what` it isn't, for whatever a library raises on broken files."""
     try:
         yield
-    except Exception as error:
+    except BaseException as error:
+        if not isinstance(error, Exception) and not is_panic(error):
+            raise
         raise ModelError(f"{source}: not {what} that can be loaded ({first_line(error)})") from error
 
 
@@ -154,6 +157,9 @@ def _check_size(folder: Path, shapes: Shapes, source: ModelSource) -> None:
     positions = next((shape[0] for name, shape in shapes.items() if name.endswith(POSITIONS)), None)
     if positions is not None and _number(config, "max_position_embeddings") > positions:
         sizes["max_position_embeddings"] = _number(config, "max_position_embeddings")
+    for key in LABELS:
+        if _number(config, key) * width > parameters:
+            sizes[key] = _number(config, key)
     for key, value in sizes.items():
         raise ModelError(
             f"{source}: {key} = {value} in {MODEL_MARK}, for which the weights ({parameters:,} values in "

@@ -16,6 +16,7 @@ from scipy.sparse import csr_matrix
 from transformers import PreTrainedTokenizerBase
 
 from sparse_adapt.model.reading import Windows
+from sparse_adapt.model.tokens import encoded
 
 STRETCH = 1 << 15  # signs of a text that are tokenised together
 STRETCHES_AT_ONCE = 64
@@ -81,15 +82,16 @@ def _by_stretches(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> I
     """The tokens of every stretch, in their order, each with the number of its text."""
     windows = ((number, *stretch) for number, text in enumerate(texts) for stretch in _stretches(text))
     while group := list(islice(windows, STRETCHES_AT_ONCE)):
-        encoded = tokenizer(
+        found = encoded(
+            tokenizer,
             [texts[number][start:end] for number, start, end in group],
             add_special_tokens=False,
             truncation=False,
             return_attention_mask=False,
             return_token_type_ids=False,
         )
-        assert encoded.encodings is not None, "a fast tokenizer"
-        for (number, start, _), each in zip(group, encoded.encodings, strict=True):
+        assert found.encodings is not None, "a fast tokenizer"
+        for (number, start, _), each in zip(group, found.encodings, strict=True):
             offsets = np.array(each.offsets, np.int64).reshape(-1, 2) + start
             yield number, _Tokens(_begins(each.word_ids), offsets[:, 0], offsets[:, 1])
 
@@ -115,7 +117,7 @@ def _begins(words: Sequence[int | None]) -> NDArray[np.bool_]:
 
 
 def _count(tokenizer: PreTrainedTokenizerBase, text: str) -> int:
-    return len(tokenizer(text, add_special_tokens=False)["input_ids"])
+    return len(encoded(tokenizer, [text], add_special_tokens=False)["input_ids"][0])
 
 
 def _spans(begins: NDArray[np.bool_], room: int, overlap: int) -> list[tuple[int, int]]:
