@@ -4,19 +4,23 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 
 class Reply(NamedTuple):
-    """Status, body and headers of a reply; of one that is cut the connection ends before the body does."""
+    """Status, body and headers of a reply; of one that is cut the connection ends before the body does.
+
+    parts: what comes instead of a body, one after the other, of a reply that doesn't say how long it is.
+    """
 
     status: int
     body: bytes
     headers: Mapping[str, str] = {}
     cut: bool = False
+    parts: Iterable[bytes] | None = None
 
 
 def answer(content: str | None) -> Reply:
@@ -71,9 +75,11 @@ def serving(chat: Chat) -> Iterator[str]:
             for name, value in reply.headers.items():
                 self.send_header(name.replace("_", "-"), value)
             self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(reply.body) + reply.cut))
+            if reply.parts is None:
+                self.send_header("Content-Length", str(len(reply.body) + reply.cut))
             self.end_headers()
-            self.wfile.write(reply.body)
+            for part in (reply.body,) if reply.parts is None else reply.parts:
+                self.wfile.write(part)
 
         def log_message(self, *_: object) -> None: ...
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -54,6 +55,19 @@ def test_a_text_without_weights_keeps_its_row(model, texts):
         model.output_bias.fill_(-1000.0)
     vectors = encode(model, texts, "document")
     assert vectors.shape == (12, model.vocabulary_size) and vectors.nnz == 0
+
+
+def test_one_model_serves_several_threads(model, texts):
+    """As a service does: their queries and documents come out as they do one after the other."""
+    alone = {side: encode(model, texts, side).toarray() for side in ("query", "document")}
+
+    def ask(number: int) -> bool:
+        side = ("query", "document")[number % 2]
+        return np.allclose(encode(model, texts, side).toarray(), alone[side], rtol=1e-5, atol=1e-6)
+
+    with ThreadPoolExecutor(6) as pool:
+        assert all(pool.map(ask, range(120)))
+    assert "forward" not in vars(model.masked_lm.get_output_embeddings())
 
 
 def test_no_texts_give_no_rows(model):

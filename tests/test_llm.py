@@ -1,15 +1,17 @@
 """A model that writes, behind an address: definitions and queries, how servers fail, and the journal."""
 
+import gzip
 import json
 import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -121,7 +123,7 @@ def test_what_was_answered_is_not_asked_again(sparse_adapt, corpus):
 def test_a_server_that_fails_is_survived_and_what_has_no_definition_is_named(
     sparse_adapt, corpus, monkeypatch, trouble, problem
 ):
-    monkeypatch.setattr(server, "SECONDS", 0.3)
+    monkeypatch.setattr(server, "SECONDS", 9.0 if problem is None else 0.3)  # repeats and all
     monkeypatch.setattr(server, "REPEATS", 2 if problem is None else 1)
 
     def write(text: str, times: int) -> Reply:
@@ -140,6 +142,113 @@ def test_a_server_that_fails_is_survived_and_what_has_no_definition_is_named(
         verb, _, reason = problem.partition(": ")
         assert kept == set(TERMS) - {"zorvex"} and found[verb] == {"zorvex": reason}
         assert f"{verb}: 1: {reason} (zorvex)" in ran.err
+
+
+def endless(part: bytes, seconds: float = 0.0) -> Iterator[bytes]:
+    """What a server sends until nobody reads it any more; one that isn't stopped ends in 30 s."""
+    started = time.monotonic()
+    while time.monotonic() - started < 30:
+        yield part
+        time.sleep(seconds)
+
+
+LONG = "its reply is longer than what was asked for"
+LATE = "no reply within 1 s"
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (lambda: answer("x" * 10_000_000), LONG),
+        (lambda: Reply(200, b"", parts=endless(b" " * 100_000)), LONG),
+        (lambda: Reply(500, b"", parts=endless(b" " * 100_000)), LONG),
+        (lambda: Reply(200, gzip.compress(bytes(1_000_000)), {"Content_Encoding": "gzip"}), LONG),
+        (lambda: Reply(200, b"", parts=endless(b" ", 0.05)), LATE),
+        (lambda: Reply(400, b"", parts=endless(b" ", 0.05)), LATE),
+        (lambda: time.sleep(3), LATE),
+        (lambda: failed(429, "wait", Retry_After="30"), "429: wait"),
+    ],
+)
+def test_a_reply_has_bounds(sparse_adapt, corpus, monkeypatch, reply, reason):
+    """An endless one, a slow one, one that unfolds, one of megabytes: each costs the one deadline, and no memory."""
+    monkeypatch.setattr(server, "SECONDS", 1.0)
+    monkeypatch.setattr(server, "REPEATS", 3)
+
+    def write(text: str, times: int) -> Reply:
+        return (reply() if term_of(text) == "zorvex" else None) or defining(text)
+
+    started = time.monotonic()
+    with serving(Chat(write)) as address:
+        ran, place = define(sparse_adapt, corpus, address, "--json")
+    assert ran.status == 0 and json.loads(ran.out)["defined"]["unanswered"] == {"zorvex": reason}
+    assert server.journal_beside(place).stat().st_size < 1_000
+    assert time.monotonic() - started < 20
+
+
+def test_a_silent_server_costs_one_deadline_and_is_spoken_of_before(sparse_adapt, corpus, monkeypatch):
+    monkeypatch.setattr(server, "SECONDS", 2.0)
+    monkeypatch.setattr(server, "SILENCE", 0.3)
+    monkeypatch.setattr(server, "REPEATS", 3)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        started = time.monotonic()
+        ran, _ = define(sparse_adapt, corpus, f"http://127.0.0.1:{silent.getsockname()[1]}")
+        taken = time.monotonic() - started
+    assert "doesn't answer: no reply within 2 s" in refused(ran)
+    assert "has been silent for 0 s; a call may take 2 s" in ran.err and taken < 20
+
+
+@pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\n", b""])
+def test_a_reply_whose_head_trickles_in_ends_too(sparse_adapt, corpus, monkeypatch, head):
+    monkeypatch.setattr(server, "SECONDS", 1.0)
+    monkeypatch.setattr(server, "SECONDS_TO_CONNECT", 1.0)
+    with socket.socket() as slow:
+        slow.bind(("127.0.0.1", 0))
+        slow.listen()
+
+        def trickle() -> None:
+            while True:
+                connection, _ = slow.accept()
+                threading.Thread(target=drip, args=(connection,), daemon=True).start()
+
+        def drip(connection: socket.socket) -> None:
+            with suppress(OSError):
+                connection.sendall(head)
+                for _ in range(300):
+                    connection.sendall(b"a")
+                    time.sleep(0.1)
+
+        threading.Thread(target=trickle, daemon=True).start()
+        started = time.monotonic()
+        ran, _ = define(sparse_adapt, corpus, f"http://127.0.0.1:{slow.getsockname()[1]}")
+    assert "doesn't answer: no reply within 1 s" in refused(ran)
+    assert time.monotonic() - started < 20
+
+
+@pytest.mark.parametrize(
+    "content", ["my diary", "my diary\n", '{"key"', '{"key": "a"}\n{"k', '{"key": "a", "answer": "b"}\nmine']
+)
+def test_a_file_of_somebody_else_in_the_journals_place_stays_as_it_is(sparse_adapt, corpus, content):
+    journal = server.journal_beside(corpus.with_name("dictionary.jsonl"))
+    journal.write_text(content)
+    chat = Chat(defining)
+    with serving(chat) as address:
+        ran, _ = define(sparse_adapt, corpus, address)
+    if content == '{"key"':  # as a kill may leave one
+        assert ran.status == 0
+        return
+    assert "move it away" in refused(ran)
+    assert journal.read_text() == content and chat.requests == []
+
+
+def test_a_link_in_the_journals_place_is_not_written_to(sparse_adapt, corpus):
+    (corpus.parent / "real").write_text("")
+    server.journal_beside(corpus.with_name("dictionary.jsonl")).symlink_to(corpus.parent / "real")
+    with serving(Chat(defining)) as address:
+        ran, _ = define(sparse_adapt, corpus, address)
+    assert "isn't a journal of answers; move it away" in refused(ran)
+    assert (corpus.parent / "real").read_text() == ""
 
 
 def test_the_time_that_a_server_asks_for_passes(sparse_adapt, corpus):

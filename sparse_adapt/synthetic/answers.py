@@ -27,11 +27,11 @@ from sparse_adapt.terms.entries import listed
 SHORTEST = 3  # words of an answer
 SHOWN = 8  # names of a kind in a message
 PIPES = "Two pipes are joined by a flange: a rim at the end of each, through which bolts are put."
-FENCE = re.compile(r"^```(?:json)?\s*(.*?)\s*```$", re.S)
+FENCE = "```"
 MARKUP = re.compile(
-    r"[a-z][a-z0-9+.-]*://|\bwww\.|\bmailto:|\S@\S|\b[\w-]+(?:\.[\w-]+)*\.[a-z]{2,6}/\S"
+    r"[a-z0-9+.-]://|\bwww\.|\bmailto:|\S@\S|[\w-]\.[a-z]{2,6}/\S"
     r"|\.(?:com|org|net|info|biz|io|ai|co|app|dev|xyz|top|site|shop|online|link)\b"
-    r"|</?[a-z!]|&[a-z#0-9]+;|\]\(|\]\[|`|\*\*|__\w|^\s*(?:[#>*|-]\s|\d+\.\s)|[{}\\]",
+    r"|</?[a-z!]|&[a-z#0-9]+;|\]\(|\]\[|`|\*\*|__\w|^[^\S\n]*+(?:[#>*|-]\s|\d++\.\s)|[{}\\]",
     re.I | re.M,
 )
 
@@ -90,11 +90,12 @@ def as_data(what: str, texts: Iterable[str]) -> str:
 def parsed(answer: str, form: type[T]) -> T:
     """The answer as the object that the prompt names. Raises Refused."""
     text = answer.strip()
-    fenced = FENCE.match(text)
     if not text:
         raise Refused("empty")
+    if text.startswith(FENCE) and text.endswith(FENCE):
+        text = text.removeprefix(FENCE).removesuffix(FENCE).removeprefix("json").strip()
     try:
-        return form.model_validate_json(fenced[1] if fenced is not None else text)
+        return form.model_validate_json(text)
     except ValidationError as error:
         raise Refused("not the JSON that was asked for") from error
 

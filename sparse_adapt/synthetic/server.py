@@ -4,15 +4,20 @@ Answers are kept in a journal beside the output. Its lines are JSON: `key`, the 
 and `answer`, as it came. A run that is stopped goes on there, and a prompt that was answered isn't sent again.
 
 A call that fails is repeated as often as `REPEATS` says, after the time that the server asks for (`Retry-After`) or a
-growing one. When `PATIENCE` calls in a row have failed, no further one is sent. The key of the server is
-`OPENAI_API_KEY` of the environment; it is sent to the address alone, and never written or printed.
+growing one, until the one deadline of the call. When `PATIENCE` calls in a row have failed, no further one is sent. A
+reply is read as it comes, and no further than so many tokens can be long. The key of the server is `OPENAI_API_KEY` of
+the environment; it is sent to the address alone, and never written or printed.
 """
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
+from itertools import count
+from multiprocessing import TimeoutError
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -20,22 +25,34 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 
-from sparse_adapt.errors import ConfigError, MissingExtraError, first_line, without
+from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, first_line, without
 from sparse_adapt.files.journal import note, noted
+from sparse_adapt.files.place import is_there
 from sparse_adapt.files.records import JsonObject, Record, parse_record
 from sparse_adapt.report.progress import Before, ProgressFor, no_progress_for
+from sparse_adapt.synthetic.replies import Overdue, TooLong, bound_behind, bounded, seconds_to_wait, until
 
 if TYPE_CHECKING:
-    from openai import OpenAI
+    from multiprocessing.pool import IMapIterator
+
+    from openai import OpenAI, Timeout
 
 KEY, NO_KEY = "OPENAI_API_KEY", "none"
 REPEATS, PATIENCE, AT_ONCE = 3, 3, 4  # of one call; failures in a row; calls at a time
-SECONDS, SECONDS_TO_CONNECT = 300.0, 10.0  # which a processor may take for a long prompt
+SECONDS, SECONDS_TO_CONNECT = (
+    300.0,
+    10.0,
+)  # which a processor may take for a long prompt; of a call, repeats and all
+SILENCE = 30.0  # seconds without any answer after which that is said
+BYTES_A_TOKEN, ENVELOPE = 20, 1 << 16  # of a reply at most, and what the protocol puts around its text
 LETTERS_A_TOKEN = 4  # about
 CLOSED_TO_US = (401, 402, 403, 404)  # no other prompt would be answered either
+PASSING = (408, 409, 429)  # so is every status from 500
 TAKEN_ILL = (400, 413, 422)  # a prompt that the server won't have
 MAY_LACK = ("response_format", "temperature", "seed", "max_tokens")  # settings that a server may not know
 NEWER = "max_completion_tokens"  # what servers that refuse `max_tokens` call it
+
+BEGINS = b'{"key": "'  # as each line of the journal does
 
 Message = dict[str, str]
 Tell = Callable[[str], None]
@@ -172,36 +189,63 @@ class Server:
         if not todo:
             return
         in_a_row = 0
-        with self._client() as client, ThreadPool(AT_ONCE) as pool:
+        with self._client(settings["max_tokens"]) as client, ThreadPool(AT_ONCE) as pool:
             calls = ((place, prompts[place].text) for place in todo)
-            for place, answer in pool.imap_unordered(
+            answered = pool.imap_unordered(
                 lambda call: (call[0], self._answer(client, settings, call[1])), calls
-            ):
+            )
+            for place, answer in self._as_they_come(answered, todo[0]):
                 yield place, answer
                 kind = answer.kind if isinstance(answer, _Failure) else "answered"
                 in_a_row = in_a_row + 1 if kind in ("gone", "busy") else 0
                 if kind == "closed" or in_a_row == PATIENCE:
                     return
 
-    def _client(self) -> "OpenAI":
-        """Follows no redirection: texts go to the address that was named."""
+    def _as_they_come(
+        self, answered: "IMapIterator[tuple[int, str | _Failure]]", first: int
+    ) -> Iterator[tuple[int, str | _Failure]]:
+        """Answers as they come. That none comes for a while is said; where none ever does, the first has failed."""
+        quiet, told = 0.0, False
+        while True:
+            try:
+                yield answered.next(min(SILENCE, SECONDS))
+                quiet = 0.0
+            except StopIteration:
+                return
+            except TimeoutError:
+                quiet += min(SILENCE, SECONDS)
+            if quiet and not told:
+                told = True
+                self.tell(
+                    f"{self.model} at {self.address} has been silent for {quiet:.0f} s; a call may take {SECONDS:.0f} s"
+                )
+            if quiet > SECONDS + SECONDS_TO_CONNECT:  # by a reply whose head trickles in
+                yield first, _Failure(f"no reply within {SECONDS:.0f} s", "closed")
+                return
+
+    def _client(self, most_tokens: int) -> "OpenAI":
+        """Follows no redirection: texts go to the address that was named. Its replies are bounded."""
         http = self.openai.DefaultHttpxClient(
             follow_redirects=False,
             timeout=self.openai.Timeout(SECONDS, connect=SECONDS_TO_CONNECT),
-            event_hooks={"request": [self.sent.append]},
+            headers={"Accept-Encoding": "identity"},
+            event_hooks={
+                "request": [self.sent.append],
+                "response": [partial(bounded, most=BYTES_A_TOKEN * most_tokens + ENVELOPE)],
+            },
         )
-        return self.openai.OpenAI(
-            base_url=self.address, api_key=self.key, max_retries=REPEATS, http_client=http
-        )
+        return self.openai.OpenAI(base_url=self.address, api_key=self.key, max_retries=0, http_client=http)
 
     def _answer(self, client: "OpenAI", settings: JsonObject, text: str) -> str | _Failure:
         """What the model writes, or why it writes nothing."""
         try:
-            content = self._called(client, settings, text).choices[0].message.content or ""
+            content = self._repeated(client, settings, text).choices[0].message.content or ""
         except (ValidationError, IndexError):
             return _Failure("its reply isn't one of the protocol", "busy")
-        except self.openai.APITimeoutError:
+        except (self.openai.APITimeoutError, Overdue):
             return _Failure(f"no reply within {SECONDS:.0f} s", "busy")
+        except TooLong:
+            return _Failure("its reply is longer than what was asked for", "busy")
         except self.openai.APIStatusError as error:
             status, body = error.status_code, error.body
             message = body.get("message") if isinstance(body, dict) else None
@@ -214,6 +258,32 @@ class Server:
             cause = first_line(self._without_key(str(error.__cause__ or error)))
             return _Failure(f"can't be reached ({cause})", "gone")
         return self._without_key(content)
+
+    def _repeated(self, client: "OpenAI", settings: JsonObject, text: str) -> _Reply:
+        """A call, again where that may help, until the deadline."""
+        deadline = time.monotonic() + SECONDS
+        for repeat in count(1):
+            left = max(deadline - time.monotonic(), 0.01)
+            try:
+                with until(deadline):
+                    return self._called(client.with_options(timeout=self._timeout(left)), settings, text)
+            except (self.openai.APIStatusError, self.openai.APIConnectionError) as error:
+                if (bound := bound_behind(error)) is not None:
+                    raise bound from error
+                wait = seconds_to_wait(error, repeat)
+                if repeat > REPEATS or not self._passes(error) or time.monotonic() + wait > deadline:
+                    raise
+                time.sleep(wait)
+        raise AssertionError
+
+    def _timeout(self, seconds: float) -> "Timeout":
+        return self.openai.Timeout(seconds, connect=min(seconds, SECONDS_TO_CONNECT))
+
+    def _passes(self, error: Exception) -> bool:
+        """Whether the same call may be answered a little later; one that took all of its time won't be."""
+        if isinstance(error, self.openai.APIStatusError):
+            return error.status_code in PASSING or error.status_code >= 500
+        return not isinstance(error, self.openai.APITimeoutError)
 
     def _called(self, client: "OpenAI", settings: JsonObject, text: str) -> _Reply:
         """One call, without the settings that the server says it doesn't know."""
@@ -280,6 +350,22 @@ class Server:
         return text if self.key == NO_KEY else without(self.key, text)
 
 
-def _read(journal: Path) -> Iterator[_Line]:
-    for number, line in enumerate(noted(journal), start=1):
-        yield parse_record(line, journal, _Line, "move it away", number)
+def _read(journal: Path) -> list[_Line]:
+    """The answers so far. Raises InputError, and changes nothing, for a file that is no journal of answers."""
+    if not is_there(journal) and not journal.is_symlink():
+        return []
+    if journal.is_symlink() or not journal.is_file():
+        raise _no_journal(journal)
+    *whole, cut = journal.read_bytes().split(b"\n")
+    if cut[: len(BEGINS)] != BEGINS[: len(cut)]:
+        raise _no_journal(journal)
+    answers = [
+        parse_record(line, journal, _Line, "move it away", number)
+        for number, line in enumerate(whole, start=1)
+    ]
+    noted(journal)  # takes away what a kill cut
+    return answers
+
+
+def _no_journal(path: Path) -> InputError:
+    return InputError(path, "isn't a journal of answers; move it away")

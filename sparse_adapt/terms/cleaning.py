@@ -11,7 +11,7 @@ URL = re.compile(r"\(?\b(?:https?://|www\.)[^\s()]+\)?")
 EMPHASIS = re.compile(r"(\*\*|__|`)(.+?)\1")
 INDEX = re.compile(r"(?:Numbers and Symbols\s+)?(?:\b[A-Z]\b[\s|,\u00b7]*){6,}$")
 LABELS = re.compile(r"^(?:definition|meaning|description|def|n|noun|v|verb|adj)[.:]\s+", re.I)
-DATED = re.compile(r"\s*\(\d{4}-\d{2}-\d{2}\)\s*$")
+DATED = re.compile(r"(?<!\s)\s*+\(\d{4}-\d{2}-\d{2}\)\s*$")
 SHORTEST, MOST_WORDS = 2, 6  # words of a beginning that definitions have in common
 SHARE, FEWEST = 0.5, 10  # of the definitions, and how many at least
 

@@ -20,18 +20,19 @@ from sparse_adapt.collection.sentences import CHARACTERS, sentences
 
 SHORTEST, LONGEST = 3, 40  # words of a definition
 A_TERM = 2  # definitions kept of one term
-NAME = r"(?:an?\s|the\s)?(?P<term>[^\W_][\w.+#-]*)"
+NAME = r"(?:an?\s|the\s)?(?P<term>[^\W_][\w.+#-]{0,80})"
 ARTICLE = r"(?:an?|one of)\s"
+FAR = 400  # characters of a meaning, so that a sentence without an end is read in a time that its length says
 FORMS = (
     (
         "is",
         re.compile(rf"^(?:[^,;]{{0,40}},\s)?{NAME}\s(?:is|are)\s(?P<meaning>{ARTICLE}[^;:()]+?)[.;]", re.I),
     ),
-    ("apposition", re.compile(rf"\b{NAME},\s(?P<meaning>{ARTICLE}[^,;:()]+),", re.I)),
+    ("apposition", re.compile(rf"\b{NAME},\s(?P<meaning>{ARTICLE}[^,;:()]{{1,{FAR}}}),", re.I)),
     (
         "naming",
         re.compile(
-            r"\b(?P<meaning>(?:an?|the)\s[^,;:()]+),?\s(?:(?:also|often|is|are)\s)?"
+            rf"\b(?P<meaning>(?:an?|the)\s[^,;:()]{{1,{FAR}}}),?\s(?:(?:also|often|is|are)\s)?"
             rf"(?:known as|called|termed|referred to as)\s{NAME}",
             re.I,
         ),

@@ -26,7 +26,7 @@ from sparse_adapt.terms.words import SPACE_MARK, VisibleText, find_words, parts_
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-BRACKETS = re.compile(r"\s*\(([^()]*)\)\s*")
+BRACKETS = re.compile(r"(?<!\s)\s*+\(([^()]*)\)\s*")
 DASHED = re.compile(r"^(\S{2,12})(?:\s+[-\u2013\u2014]\s+|:\s+)(\S.*)$")
 REFERENCE = re.compile(r"^(?:see(?:\s+also)?|same as|refer to|->|\u2192)[:\s]\s*(.{1,80}?)\s*\.?$", re.I)
 FRAGMENT = re.compile(

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-LINK = re.compile(r"(?:https?://|www\.)\S+|\S+@\S+\.\w+")
+LINK = re.compile(r"(?:https?://|www\.)\S+|(?<!\S)\S[^\s@]*+@\S+\.\w+")
 LETTER = r"[^\W_]"
 WORD = rf"{LETTER}+(?:(?:_+|[-.]){LETTER}+)*(?:\+\+|#(?!\w))?"
 ASCII_WORD = re.compile(WORD)
