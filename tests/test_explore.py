@@ -1,9 +1,11 @@
 """The explorer: every view, what it refuses, and the model that its slider saves."""
 
 import shutil
+import socket
 import threading
 import time
-from urllib.parse import quote
+from urllib.parse import urlencode
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from starlette.testclient import TestClient
 from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.errors import ConfigError, InputError, ModelError
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pages.explorer import connections, server
 from sparse_adapt.pages.explorer.server import HOST, listen, make_app, serve
 from sparse_adapt.pages.explorer.subject import ExploredPlaces, explored, find_places
 from sparse_adapt.retrieve.encode import encode
@@ -59,18 +62,28 @@ def test_every_view_shows_what_it_is_for(client, subject, term):
         "Save as a model",
     ):
         assert said in page, said
-    document = client.get(f"/{TOKEN}/document/d07").text
+    document = client.get(f"/{TOKEN}/document?name=d07").text
     assert "By weight" in document and "Under the model before" in document
 
 
 def test_a_deep_link_is_an_address(client):
     shown = client.get(f"/{TOKEN}/", params={"q": "who owns zorvex"}).text
-    assert f"/{TOKEN}/document/d07" in shown
-    assert client.get(f"/{TOKEN}/document/d07").status_code == 200
+    assert f"/{TOKEN}/document?name=d07" in shown
+    assert client.get(f"/{TOKEN}/document?name=d07").status_code == 200
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/wrong/", f"/{TOKEN}/term/3", f"/{TOKEN}/document/d99", f"/{TOKEN}/x"]
+    "path",
+    [
+        "/",
+        "/wrong/",
+        f"/{TOKEN}/term/3",
+        f"/{TOKEN}/term/{'1' * 5_000}",
+        f"/{TOKEN}/term/x",
+        f"/{TOKEN}/term/\u0663",
+        f"/{TOKEN}/document?name=d99",
+        f"/{TOKEN}/x",
+    ],
 )
 def test_nothing_is_at_other_addresses(client, path):
     answer = client.get(path)
@@ -110,6 +123,36 @@ def test_an_order_needs_an_origin_and_a_plain_name(client, term, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("sent", "status", "told"),
+    [
+        ({"data": {f"field{number}": "1" for number in range(9)}}, 400, "an order has 8 fields at most"),
+        ({"data": {"amount": "1" * 3_000, "name": "a"}}, 400, "lies beyond"),
+        ({"data": {"amount": "nan", "name": "a"}}, 400, "lies beyond"),
+        ({"content": b"\xff=%ff&" * 3}, 400, "use letters, digits"),
+        ({"content": b"", "headers": {"content-length": "9" * 5_000}}, 413, "too much"),
+        ({"content": b"", "headers": {"content-length": "-1"}}, 413, "too much"),
+        ({"content": b"", "headers": {"content-length": "\u00b2"}}, 413, "too much"),
+        ({"content": iter([b"name=a"])}, 413, "too much"),
+    ],
+)
+def test_an_order_that_is_none_is_said(client, term, sent, status, told):
+    headers = {"origin": f"http://{HOST}:{PORT}", **sent.pop("headers", {})}
+    headers = {name: value.encode() for name, value in headers.items()}
+    answer = client.post(f"/{TOKEN}/term/{term}/save", headers=headers, **sent)
+    assert (answer.status_code, told in answer.text) == (status, True), answer.text[-300:]
+
+
+def test_an_order_for_what_is_no_term_is_missing(client):
+    for name in ("x", "1" * 5_000, "3"):
+        answer = client.post(
+            f"/{TOKEN}/term/{name}/save",
+            headers={"origin": f"http://{HOST}:{PORT}"},
+            data={"amount": "1", "name": "a"},
+        )
+        assert answer.status_code == 404
+
+
 def test_the_slider_saves_a_model(client, subject, term, tmp_path):
     here = {"origin": f"http://{HOST}:{PORT}"}
     answer = client.post(f"/{TOKEN}/term/{term}/save", data={"amount": "0.5", "name": "calm"}, headers=here)
@@ -131,7 +174,7 @@ def test_what_is_typed_and_what_documents_say_stays_text(tmp_path, tiny_run):
     for answer in (
         client.get(f"/{TOKEN}/", params={"q": f"zorvex {HOSTILE}"}),
         client.get(f"/{TOKEN}/term/{term}", params={"q": HOSTILE, "saved": HOSTILE}),
-        client.get(f"/{TOKEN}/document/{quote(documents[0].document_id, safe='')}"),
+        client.get(f"/{TOKEN}/document", params={"name": documents[0].document_id}),
     ):
         assert answer.status_code == 200
         assert (
@@ -187,10 +230,31 @@ def test_places_of_a_run_and_of_a_model(tiny_run, tiny_model, zorvex_collection)
 
 
 @pytest.fixture(scope="module")
-def address(subject, tmp_path_factory):
+def saves(tmp_path_factory):
+    return tmp_path_factory.mktemp("saves")
+
+
+@pytest.fixture(scope="module")
+def address(subject, saves):
+    return served_at(subject, saves)
+
+
+ODD_NAMES = [".", "..", "a/../b", "%2e", "?name=x", "#", "constructor", "a&b=c"]
+
+
+@pytest.fixture(scope="module")
+def odd_address(tiny_run, tmp_path_factory):
+    """The explorer of documents with odd names."""
+    folder = tmp_path_factory.mktemp("odd")
+    write_documents(
+        folder / "corpus.jsonl", [Document(name, f"Who owns zorvex {name}?") for name in ODD_NAMES]
+    )
+    return served_at(explored(find_places(str(tiny_run), None, str(folder))), folder)
+
+
+def served_at(subject, saves):
     """The explorer as it is served; its thread ends with the tests."""
     listening, heard = listen(0), []
-    saves = tmp_path_factory.mktemp("saves")
     threading.Thread(target=serve, args=(subject, listening, saves, heard.append), daemon=True).start()
     until = time.monotonic() + 60
     while not heard and time.monotonic() < until:
@@ -212,7 +276,7 @@ def test_every_view_in_a_browser(browser, address, subject, width, scheme):
         ("?q=who%20owns%20zorvex", "What is found"),
         ("terms", "zorvex"),
         (f"term/{term}?amount=0.5&q=zorvex", "background queries that activate a term"),
-        ("document/d07", "By weight"),
+        ("document?name=d07", "By weight"),
     ):
         with browser.open(address + place, width, scheme) as seen:
             assert said in seen.page.locator("body").inner_text()
@@ -225,7 +289,7 @@ def test_views_have_no_serious_finding(browser, address, subject):
     for place in (
         "?q=who%20owns%20zorvex",
         f"term/{next(iter(subject.terms))}?amount=0.5&q=zorvex",
-        "document/d07",
+        "document?name=d07",
     ):
         with browser.open(address + place, 400, "dark") as seen:
             assert seen.finds() == [], place
@@ -247,6 +311,80 @@ def test_a_query_is_asked_by_hand_and_a_term_followed(browser, address):
         seen.page.wait_for_selector("output:not(:text-is('0'))")
         assert seen.page.locator("output").inner_text() == slider.input_value() != "0"
         assert seen.console == []
+
+
+def test_a_model_is_saved_from_a_browser(browser, address, subject, saves):
+    """Its order carries the origin that the browser names for a page of ours."""
+    term = next(iter(subject.terms))
+    with browser.open(f"{address}term/{term}?amount=0.5") as seen:
+        seen.page.get_by_label("Folder for the model").fill("by-hand")
+        seen.page.get_by_role("button", name="Save as a model").click()
+        seen.page.wait_for_load_state()
+        assert "saved=by-hand" in seen.page.url, seen.page.locator("body").inner_text()
+        assert "Saved as by-hand." in seen.page.locator("body").inner_text()
+        assert seen.console == []
+    assert (saves / "by-hand" / "model.safetensors").is_file()
+
+
+def test_documents_of_any_name_are_found_by_a_browser(browser, odd_address):
+    for name in ODD_NAMES:
+        with browser.open(f"{odd_address}?q=zorvex") as seen:
+            seen.page.locator(f'a[href$="document?{urlencode({"name": name})}"]').first.evaluate(
+                "link => link.click()"
+            )
+            seen.page.wait_for_url("**/document?**")
+            assert "By weight" in seen.page.locator("body").inner_text(), name
+            assert seen.console == []
+
+
+def raw(address: str, sent: bytes, seconds: float = 30.0) -> tuple[bytes, float]:
+    """What a connection gives until it is closed, and how long that took."""
+    started = time.monotonic()
+    with socket.create_connection((HOST, int(address.split(":")[2].split("/")[0])), seconds) as connection:
+        connection.sendall(sent)
+        parts = []
+        while part := connection.recv(65_536):
+            parts.append(part)
+    return b"".join(parts), time.monotonic() - started
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"])
+def test_a_request_that_never_comes_whole_is_closed(address, monkeypatch, sent):
+    monkeypatch.setattr(connections, "SECONDS", 0.5)
+    answer, seconds = raw(address, sent)
+    assert (answer, seconds < 20) == (b"", True)
+
+
+def test_an_order_that_never_comes_whole_is_given_up_on(address, subject, monkeypatch):
+    monkeypatch.setattr(server, "SECONDS", 0.5)
+    host = address.removeprefix("http://").split("/")[0]
+    path = f"/{address.split('/')[3]}/term/{next(iter(subject.terms))}/save"
+    head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\nContent-Length: 9\r\n\r\nna"
+    answer, seconds = raw(address, f"{head}".encode())
+    assert answer.startswith(b"HTTP/1.1 408 ") and seconds < 20
+
+
+def test_requests_that_nobody_waits_for_cost_the_next_no_time(address, monkeypatch):
+    asked = []
+    real = server.query_page
+
+    def slow(*given):
+        asked.append(given)
+        time.sleep(0.2)
+        return real(*given)
+
+    monkeypatch.setattr(server, "query_page", slow)
+    host = address.removeprefix("http://").split("/")[0]
+    line = f"GET /{address.split('/')[3]}/?q=zorvex HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+    dropped = [socket.create_connection((HOST, int(host.split(":")[1]))) for _ in range(100)]
+    for connection in dropped:
+        connection.sendall(line)
+    for connection in dropped:
+        connection.close()
+    started = time.monotonic()
+    with urlopen(f"{address}?q=a", timeout=60) as answer:
+        assert answer.status == 200
+    assert time.monotonic() - started < 10 and len(asked) < 60
 
 
 def test_rankings_are_those_of_the_model(client, subject):

@@ -1,7 +1,9 @@
 """Term packs: put in and taken out again without a trace, in any order; and every file and model that is refused."""
 
 import json
+import re
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +23,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.record import extended_from
 from sparse_adapt.term_packs.base import checksum_of_weights, difference, rows_at, rows_of
-from sparse_adapt.term_packs.pack import HEADER, read_pack
+from sparse_adapt.term_packs.pack import HEADER, Header, checksum_of, read_pack
 from sparse_adapt.term_packs.putting import open_model
 
 ONE, OTHER = ["kubectl", "zorvex-pool", "max_connections"], ["Zorvex", "quux", "c++"]
@@ -383,6 +385,53 @@ def test_files_that_are_no_pack_for_this_model(tied, tmp_path):
     with pytest.raises(OutputError, match="is what this command reads"):
         sa.unpack([], tied / "with", tied / "with", remove=["one"], overwrite=True)
     assert not out.exists() and not out.with_name("out.partial").exists()
+
+
+def made_by_hand(pack: Path, path: Path, rows=None, made=None) -> Path:
+    """A pack whose header and rows somebody else put together, with a checksum that fits where there can be one."""
+    sound = read_pack(pack)
+    header = sound.header.model_dump()
+    header["made"] = {**header["made"], **(made or {})}
+    rows = {**sound.rows, **(rows or {})}
+    with suppress(TypeError, ValueError, RuntimeError):
+        header["sha256"] = checksum_of(Header.model_construct(**{**header, "sha256": ""}), rows)
+    save_file(rows, path, {"pack": json.dumps(header)})
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (
+            {"rows": {"input": torch.zeros(3, 16, dtype=torch.bfloat16)}},
+            "no rows of float32 .bfloat16, 2 dim",
+        ),
+        ({"rows": {"input": torch.zeros(3, 16, dtype=torch.float8_e4m3fn)}}, "no rows of float32"),
+        ({"rows": {"input": torch.zeros(3, 16, dtype=torch.complex64)}}, "no rows of float32"),
+        ({"rows": {"bias": torch.tensor(1.0)}}, "'bias' are no rows of float32 .float32, 0 dim"),
+        ({"rows": {"bias": torch.zeros(3, 1)}}, "'bias' are no rows of float32"),
+        ({"rows": {"more": torch.zeros(3)}}, "'more' are no rows of float32"),
+        ({"rows": {"bias": torch.zeros(4)}}, "bias isn't a row of numbers for each"),
+        ({"rows": {"input": torch.zeros(3, 7)}}, "aren't of its base's shapes"),
+        ({"made": {"stages": [{}]}}, "a stage has a name"),
+        ({"made": {"stages": [{"stage": 7}]}}, "a stage has a name"),
+        ({"made": {"stages": [{"stage": "extend", "steps": "many"}]}}, "whole steps where it has any"),
+        ({"made": {"stages": [{"stage": "extend", "steps": True}]}}, "whole steps where it has any"),
+        ({"made": {"stages": [{"stage": "extend", "steps": 1.5}]}}, "whole steps where it has any"),
+        ({"made": {"stages": 7}}, "made.stages: "),
+        ({"made": {"at": "yesterday"}}, "made.at: "),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+def test_a_pack_that_somebody_else_put_together_is_refused_in_one_line(
+    sparse_adapt, tied, tmp_path, change, problem
+):
+    pack = made_by_hand(tied / "one.pack", tmp_path / "hand.pack", **change)
+    with pytest.raises(InputError, match=problem) as caught:
+        sa.unpack(pack, tied / "base", tmp_path / "out")
+    assert "\n" not in str(caught.value)
+    if "base's shapes" not in problem:
+        assert re.search(problem, refused(sparse_adapt("packs", pack)))
 
 
 @pytest.mark.parametrize("row", [5, -1])

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+import torch
 from pydantic import BaseModel, field_validator, model_validator
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
@@ -26,6 +27,9 @@ FORMAT, VERSION, HEADER = "sparse-adapt term pack", 1, "pack"
 INPUT, OUTPUT, BIAS, TABLE = "input", "output", "bias", "table"
 AGAIN = "get it again from whoever made it"
 CARD_TAGS = ["sparse-adapt", "term-pack", "sparse-encoder", "splade"]
+
+DIMENSIONS = {INPUT: 2, OUTPUT: 2, BIAS: 1, TABLE: 1}  # of rows; without INPUT there is no token
+UNKNOWN_TENSORS = (TypeError, ValueError, AttributeError, RuntimeError)  # of types that torch hasn't
 
 Rows = Mapping[str, Tensor]
 """What a token has in a model: `input` (T, H), `output` (T, H) unless tied to it, `bias` (T), `table` (T)."""
@@ -86,6 +90,14 @@ class Made(Record):
     at: str
     version: str
     stages: tuple[dict[str, object], ...]
+
+    @field_validator("stages")
+    @classmethod
+    def _are_named(cls, stages: tuple[dict[str, object], ...]) -> tuple[dict[str, object], ...]:
+        for each in stages:
+            if not isinstance(each.get("stage"), str) or type(each.get("steps", 0)) is not int:
+                raise ValueError("a stage has a name, and whole steps where it has any")
+        return stages
 
     @field_validator("at")
     @classmethod
@@ -155,7 +167,7 @@ def read_pack(path: str | Path) -> TermPack:
         with safe_open(place, framework="pt") as file:
             metadata = file.metadata() or {}
             rows = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - safe_open has no __iter__
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, *UNKNOWN_TENSORS) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise InputError(path, f"no term pack that can be read ({reason}); {AGAIN}") from error
     if HEADER not in metadata:
@@ -182,6 +194,12 @@ def _read_header(text: str, path: Path) -> Header:
 
 def _check_rows(pack: TermPack) -> None:
     """Raise InputError for a header and rows that aren't what was written, or aren't a row for each token."""
+    for name, tensor in pack.rows.items():
+        if tensor.dtype != torch.float32 or tensor.dim() != DIMENSIONS.get(name):
+            kind = f"{tensor.dtype}, {tensor.dim()} dimensions".removeprefix("torch.")
+            raise InputError(pack.source, f"damaged: its {name!r} are no rows of float32 ({kind}); {AGAIN}")
+    if INPUT not in pack.rows:
+        raise InputError(pack.source, f"damaged: it has no rows of its tokens; {AGAIN}")
     if checksum_of(pack.header, pack.rows) != pack.header.sha256:
         raise InputError(pack.source, f"damaged: it isn't what was written, by its checksum; {AGAIN}")
     for name, tensor in pack.rows.items():

@@ -5,6 +5,7 @@ origin is refused, and so are addresses of no page. The content security policy 
 and script, and no other source of anything.
 """
 
+import asyncio
 import re
 import secrets
 import socket
@@ -26,7 +27,7 @@ try:
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
     from starlette.middleware.base import BaseHTTPMiddleware
-    from starlette.requests import Request
+    from starlette.requests import ClientDisconnect, Request
     from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
     from starlette.routing import Route
 except ModuleNotFoundError as error:
@@ -38,7 +39,9 @@ TOKEN_BYTES = 18
 MISTAKE = "That can't be done"
 FOLDER_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
 MOST = 100.0  # of an amount
-LONGEST_BODY = 4_096  # bytes of an order
+LONGEST_BODY, MOST_FIELDS = 4_096, 8  # bytes of an order, and its fields
+DIGITS = 10  # that a number in a request has fewer than
+SECONDS = 10.0  # in which a request has to be there, whole
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'"
@@ -47,7 +50,7 @@ HEADERS = {
     "Content-Security-Policy": POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # with none at all a browser names no origin of an order either
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Cache-Control": "no-store",
@@ -63,11 +66,11 @@ def make_app(explored: Explored, token: str, port: int, saves: Path) -> Starlett
     views: dict[str, View] = {
         "/": lambda request: query_page(explored, at, request.query_params.get("q", "")),
         "/terms": lambda request: terms_page(explored, at),
-        "/term/{token_id:int}": lambda request: _term(explored, at, request),
-        "/document/{name:path}": lambda request: document_page(explored, at, request.path_params["name"]),
+        "/term/{token_id}": lambda request: _term(explored, at, request),
+        "/document": lambda request: document_page(explored, at, request.query_params.get("name", "")),
     }
     routes = [Route(f"/{token}{path}", _answer(explored, at, view)) for path, view in views.items()]
-    routes.append(Route(f"/{token}/term/{{token_id:int}}/save", _save(explored, at, saves), methods=["POST"]))
+    routes.append(Route(f"/{token}/term/{{token_id}}/save", _save(explored, at, saves), methods=["POST"]))
     routes.append(Route(f"/{token}/page.css", lambda request: Response(style_sheet(), media_type="text/css")))
     routes.append(
         Route(f"/{token}/explore.js", lambda request: Response(script(), media_type="text/javascript"))
@@ -80,7 +83,7 @@ def make_app(explored: Explored, token: str, port: int, saves: Path) -> Starlett
 def _guard(port: int) -> Callable[[Request, Next], Awaitable[Response]]:
     """Let requests through that are for this host and from this origin, and put headers on every answer."""
     hosts = {f"{name}:{port}" for name in NAMES}
-    origins = {f"http://{host}" for host in hosts}
+    origins, turn = {f"http://{host}" for host in hosts}, asyncio.Lock()
 
     async def guard(request: Request, follow: Next) -> Response:
         origin = request.headers.get("origin")
@@ -90,12 +93,31 @@ def _guard(port: int) -> Callable[[Request, Next], Awaitable[Response]]:
             answer = PlainTextResponse("this origin is none of mine", 403)
         elif request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             answer = PlainTextResponse("another site can't ask me", 403)
+        elif request.method == "POST" and not _is_short(request.headers.get("content-length", "")):
+            answer = PlainTextResponse("too much for an order", 413)
         else:
-            answer = await follow(request)
+            answer = await _in_turn(request, follow, turn)
         answer.headers.update(HEADERS)
         return answer
 
     return guard
+
+
+async def _in_turn(request: Request, follow: Next, turn: asyncio.Lock) -> Response:
+    """The answer to a request that has come whole, one after the other: who waits no more costs nobody a turn."""
+    try:
+        await asyncio.wait_for(request.body(), SECONDS)
+    except TimeoutError:
+        return PlainTextResponse("the order didn't come", 408)
+    except ClientDisconnect:
+        return Response(status_code=204)
+    async with turn:
+        return Response(status_code=204) if await request.is_disconnected() else await follow(request)
+
+
+def _is_short(size: str) -> bool:
+    """Whether the length of a body, as a header says it, is that of an order."""
+    return size.isascii() and size.isdecimal() and len(size) < DIGITS and int(size) <= LONGEST_BODY
 
 
 def _answer(explored: Explored, at: Addresses, view: View) -> Callable[[Request], Awaitable[Response]]:
@@ -120,9 +142,7 @@ def _answer(explored: Explored, at: Addresses, view: View) -> Callable[[Request]
 def _term(explored: Explored, at: Addresses, request: Request) -> WebPage:
     fields = request.query_params
     amount = _number(fields.get("amount", "0"))
-    return term_page(
-        explored, at, request.path_params["token_id"], amount, fields.get("q", ""), fields.get("saved", "")
-    )
+    return term_page(explored, at, _token_id(request), amount, fields.get("q", ""), fields.get("saved", ""))
 
 
 def _save(explored: Explored, at: Addresses, saves: Path) -> Callable[[Request], Awaitable[Response]]:
@@ -141,16 +161,12 @@ def _save(explored: Explored, at: Addresses, saves: Path) -> Callable[[Request],
         return RedirectResponse(at.term(token_id, amount=f"{amount:g}", saved=name), 303)
 
     async def endpoint(request: Request) -> Response:
-        if int(request.headers.get("content-length", LONGEST_BODY + 1)) > LONGEST_BODY:
-            return PlainTextResponse("too much for an order", 413)
         try:
             fields = dict(_fields(await request.body()))
             name = fields.get("name", "")
             if FOLDER_NAME.fullmatch(name) is None:
                 raise ConfigError(f"the folder {name!r}: use letters, digits, dots, dashes")
-            return await run_in_threadpool(
-                save, request.path_params["token_id"], _number(fields.get("amount", "")), name
-            )
+            return await run_in_threadpool(save, _token_id(request), _number(fields.get("amount", "")), name)
         except Missing:
             page, status = _missing(explored, at), 404
         except SparseAdaptError as error:
@@ -165,7 +181,19 @@ def _missing(explored: Explored, at: Addresses) -> WebPage:
 
 
 def _fields(body: bytes) -> list[tuple[str, str]]:
-    return parse_qsl(body.decode("utf-8", "replace"), max_num_fields=8)
+    """The fields of an order. Raises ConfigError for more than an order has."""
+    try:
+        return parse_qsl(body.decode("utf-8", "replace"), max_num_fields=MOST_FIELDS)
+    except ValueError as error:
+        raise ConfigError(f"an order has {MOST_FIELDS} fields at most") from error
+
+
+def _token_id(request: Request) -> int:
+    """The id in an address. Raises Missing for what is none."""
+    text = request.path_params["token_id"]
+    if not (text.isascii() and text.isdecimal() and len(text) < DIGITS):
+        raise Missing
+    return int(text)
 
 
 def _number(text: str) -> float:
@@ -203,7 +231,11 @@ def serve(explored: Explored, listening: socket.socket, saves: Path, ready: Call
     port, token = listening.getsockname()[1], secrets.token_urlsafe(TOKEN_BYTES)
     app = make_app(explored, token, port, saves)
     _warm_up(explored, Addresses(f"/{token}"))
-    settings = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
+    from sparse_adapt.pages.explorer.connections import ClosingProtocol
+
+    settings = uvicorn.Config(
+        app, http=ClosingProtocol, log_level="warning", access_log=False, server_header=False
+    )
     settings.load()
     ready(f"http://{HOST}:{port}/{token}/")
     server = uvicorn.Server(settings)

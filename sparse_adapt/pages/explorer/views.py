@@ -1,7 +1,7 @@
 """The explorer's pages of a query and of a document, and what all its pages share: addresses, tokens, rankings."""
 
 from typing import NamedTuple
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -51,7 +51,7 @@ class Addresses(NamedTuple):
 
     def document(self, name: str) -> str:
         """The page of a document."""
-        return f"{self.root}/document/{quote(name, safe='')}"
+        return f"{self.root}/document?{urlencode({'name': name})}"  # no part of a path: `..` is a name, too
 
     def page(self, explored: Explored, title: str, sections: list[Section], lead: str = "") -> WebPage:
         """A page with what leads to the others."""
