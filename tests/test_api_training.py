@@ -269,14 +269,6 @@ def test_a_refused_stage_leaves_nothing(tiny_model, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_was_there_stays_where_a_call_is_refused(tiny_model, tmp_path):
-    (tmp_path / "adapted-inputs").mkdir()
-    (tmp_path / "adapted-inputs" / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match="at least 8"):
-        sa.adapt(["a team decides", "a bird sings"], tmp_path / "adapted", model=tiny_model)
-    assert (tmp_path / "adapted-inputs" / "notes.txt").read_text() == "mine"
-
-
 def test_records_of_ours_are_written_as_they_are(tmp_path, documents):
     from sparse_adapt.api.inputs import InputFolder
 
