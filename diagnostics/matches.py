@@ -159,7 +159,7 @@ class QueryReport(Result):
             Section("query", self.query_id or "", [Prose(self.query, "title")]),
             Section("tokens", f"Query tokens ({sparse})", [_weighed(self)]),
         ]
-        largest = max((match.contributions[0].contribution for match in self.matches), default=1.0)
+        largest = largest_contribution(self.matches)
         for match in self.matches:
             heading = f"{match.rank}  {match.document_id}  {match.title}".rstrip()
             sections.append(Section(f"document-{match.rank}", heading, list(_parts(match, largest))))
@@ -221,9 +221,13 @@ def _origin(token: QueryToken | Contribution, windows: int | None = None) -> str
     return ", ".join(words)
 
 
-def ranked_document(match: Match) -> RankedDocument:
-    """A document of a ranking with the tokens that it shares with the query."""
-    largest = match.contributions[0].contribution if match.contributions else 1.0
+def largest_contribution(matches: Sequence[Match]) -> float:
+    """What the longest bar of some matches stands for."""
+    return max((each.contributions[0].contribution for each in matches if each.contributions), default=1.0)
+
+
+def ranked_document(match: Match, largest: float) -> RankedDocument:
+    """A document of a ranking with the tokens that it shares with the query; `largest`: of the longest bar."""
     return RankedDocument(
         match.document_id,
         match.title or match.snippet,

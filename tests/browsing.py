@@ -11,7 +11,7 @@ import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 AXE = Path(sys.prefix) / "axe" / "package" / "axe.min.js"
-SIZES = [(400, "dark"), (1600, "light")]
+SIZES = [(380, "dark"), (380, "light"), (1100, "dark"), (1100, "light")]
 
 
 class Seen(NamedTuple):

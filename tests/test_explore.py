@@ -1,5 +1,6 @@
 """The explorer: every view, what it refuses, and the model that its slider saves."""
 
+import re
 import shutil
 import socket
 import threading
@@ -19,6 +20,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pages.explorer import connections, server
 from sparse_adapt.pages.explorer.server import HOST, listen, make_app, serve
 from sparse_adapt.pages.explorer.subject import ExploredPlaces, explored, find_places
+from sparse_adapt.pages.queries import rankings_of, weighed
 from sparse_adapt.retrieve.encode import encode
 
 TOKEN, PORT = "secret", 8765
@@ -64,6 +66,32 @@ def test_every_view_shows_what_it_is_for(client, subject, term):
         assert said in page, said
     document = client.get(f"/{TOKEN}/document?name=d07").text
     assert "By weight" in document and "Under the model before" in document
+
+
+def test_judged_answers_are_marked(client):
+    judged = client.get(f"/{TOKEN}/", params={"q": " The Plan of what to  spend"}).text
+    assert "its relevant documents are marked" in judged
+    names = re.findall(r'<summary>(\w+) <span class="relevant">', judged)
+    found = re.findall(r"<summary>(d\d\d) ", judged)
+    assert names == [name for name in found if name in ("d05", "d06", "d07")] != []
+    assert 'class="relevant"' not in client.get(f"/{TOKEN}/", params={"q": "who has a saw"}).text
+
+
+def test_pages_and_anchors_are_apart(client):
+    shown = client.get(f"/{TOKEN}/", params={"q": "who owns zorvex"}).text
+    pages, anchors = (part.split("</nav>")[0] for part in shown.split("<nav ")[1:])
+    assert "Terms" in pages and 'href="#' not in pages
+    assert 'href="#found"' in anchors and f"/{TOKEN}/" not in anchors
+
+
+def test_bars_of_both_models_have_one_scale(subject):
+    query = "the plan of what to spend"
+    queries = {name: weighed(encoded, query) for name, encoded in subject.encoded.items()}
+    rankings = rankings_of(subject.encoded, queries, subject.documents)
+    bars = [bar for ranking in rankings for found in ranking.documents for bar in found.bars if bar.share > 0.2]
+    scales = [float(bar.figure) / bar.share for bar in bars]
+    assert max(bar.share for bar in bars) == 1.0
+    assert scales == pytest.approx([max(float(bar.figure) for bar in bars)] * len(bars), rel=0.02)
 
 
 def test_a_deep_link_is_an_address(client):
@@ -283,6 +311,19 @@ def test_every_view_in_a_browser(browser, address, subject, width, scheme):
             assert seen.too_wide() <= 0, place
             assert seen.console == []
             assert all(each.startswith((address, "data:")) for each in seen.asked), seen.asked
+
+
+@pytest.mark.parametrize("width", [380, 1100])
+def test_a_sum_stays_on_its_line_and_bars_can_be_compared(browser, address, width):
+    with browser.open(f"{address}?q=the+plan+of+what+to+spend", width) as seen:
+        sizes = seen.page.locator("#found .rankings details[open] .figure").evaluate_all(
+            "all => all.map(each => [each.getClientRects().length, each.scrollWidth - each.clientWidth])"
+        )
+        assert sizes and all(lines == 1 and over <= 0 for lines, over in sizes)
+        tracks = seen.page.locator("#found details[open] .track").evaluate_all(
+            "all => all.map(each => Math.round(each.getBoundingClientRect().width))"
+        )
+        assert len(set(tracks)) == 1 and tracks[0] >= 30
 
 
 def test_views_have_no_serious_finding(browser, address, subject):

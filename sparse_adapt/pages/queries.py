@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from diagnostics.matches import explain, ranked_document
+from diagnostics.matches import QueryReport, explain, largest_contribution, ranked_document
 from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.pages.subject import EncodedSubject, RunSubject
 from sparse_adapt.report.sections import Fold, Part, Prose, Ranking, Rankings, Section, TableRows
@@ -64,11 +64,10 @@ def _changed(subject: RunSubject) -> Iterator[Part]:
 def _pair(subject: RunSubject, query: Query, gap: float | None) -> Fold:
     """A query under both models, side by side, and what changed in words."""
     grades = None if subject.judged is None else subject.judged.judgements.get(query.query_id)
-    rankings, firsts = [], []
-    for name, encoded in (("before", subject.base), ("after", subject.final)):
-        ranking = ranking_of(name, encoded, weighed(encoded, query.text), subject.documents, grades)
-        rankings.append(ranking)
-        firsts.append([document.name for document in ranking.documents])
+    models = {"before": subject.base, "after": subject.final}
+    queries = {name: weighed(each, query.text) for name, each in models.items()}
+    rankings = rankings_of(models, queries, subject.documents, grades)
+    firsts = [[document.name for document in each.documents] for each in rankings]
     kind = f"{query.kind}, " if query.kind else ""
     summary = query.text if gap is None else f"{query.text} ({kind}nDCG@10 {gap:+.3f})"
     return Fold(summary, [Prose(_what_changed(*firsts)), Rankings(rankings)])
@@ -79,19 +78,25 @@ def weighed(encoded: EncodedSubject, text: str) -> QueryVector:
     return QueryVector(text, encode(encoded.model, [text], "query"))
 
 
-def ranking_of(
-    name: str,
-    encoded: EncodedSubject,
-    query: QueryVector,
+def rankings_of(
+    models: Mapping[str, EncodedSubject],
+    queries: Mapping[str, QueryVector],
     documents: Sequence[Document],
     grades: Mapping[str, int] | None = None,
     link: Callable[[str], str] = lambda document_id: "",
-) -> Ranking:
-    """What a model finds, best first, with the tokens that each document shares with the query."""
+) -> list[Ranking]:
+    """What each model finds, best first, with the tokens that a document shares with the query, all on one scale."""
+    found = {name: _found(encoded, queries[name], documents) for name, encoded in models.items()}
+    largest = largest_contribution([match for each in found.values() if each for match in each.matches])
+    return [_ranking(name, each, largest, grades, link) for name, each in found.items()]
+
+
+def _found(encoded: EncodedSubject, query: QueryVector, documents: Sequence[Document]) -> QueryReport | None:
+    """What a model finds for a query; None for nothing."""
     rows = [int(row) for row in encoded.searcher.top_k(query.vector, TOP)[0][0]]
     if not rows:
-        return Ranking(name, [])
-    report = explain(
+        return None
+    return explain(
         query.text,
         encoded.model,
         [documents[row] for row in rows],
@@ -100,11 +105,22 @@ def ranking_of(
         vectors=encoded.documents[rows],
         vector=query.vector,
     )
+
+
+def _ranking(
+    name: str,
+    report: QueryReport | None,
+    largest: float,
+    grades: Mapping[str, int] | None,
+    link: Callable[[str], str],
+) -> Ranking:
+    if report is None:
+        return Ranking(name, [])
     inactive = f"Words without weight: {', '.join(report.inactive)}." if report.inactive else ""
     tokens = ", ".join(f"{token.token} {token.weight:.2f}" for token in report.tokens[:HEAVIEST])
     ranked = [
         replace(
-            ranked_document(match),
+            ranked_document(match, largest),
             relevant=None if grades is None else grades.get(match.document_id, 0) > 0,
             link=link(match.document_id),
             open=place == 0,

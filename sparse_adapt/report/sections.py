@@ -229,13 +229,14 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a form."""
+    """One field of a form. `range`: least, most and step of a slider; `ends`: what its least and its most mean."""
 
     name: str
     label: str
     value: str = ""
-    range: tuple[float, float, float] | None = None  # of a slider: least, most, step
+    range: tuple[float, float, float] | None = None
     hidden: bool = False
+    ends: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True)

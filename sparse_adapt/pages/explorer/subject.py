@@ -77,6 +77,16 @@ class Explored:
         split = judged_split(self.places.corpus)
         return None if split is None else read_collection(self.places.corpus, split)
 
+    def grades(self, text: str) -> Mapping[str, int] | None:
+        """Which documents are relevant to a query, where it is a judged one."""
+        if self.judged is None:
+            return None
+        asked = " ".join(text.casefold().split())
+        names = (
+            each.query_id for each in self.judged.queries if " ".join(each.text.casefold().split()) == asked
+        )
+        return next((self.judged.judgements[name] for name in names), None)
+
     @cached_property
     def background(self) -> list[str]:
         """Queries that mean anything."""

@@ -38,6 +38,7 @@ from sparse_adapt.retrieve.search import Searcher
 FALSE_ACTIVATIONS = 10
 LISTED = 500  # terms, and documents of a term
 STEPS = 100  # of a slider
+ENDS = ("raised", "lowered")  # of the slider, whose middle leaves a term as it is
 
 
 def terms_page(explored: Explored, at: Addresses) -> WebPage:
@@ -123,7 +124,7 @@ def _slider(
     amounts, logits = amounts_with(explored, token, amount), _logits(explored, token)
     most = max(1.0, float(np.ceil(logits.max(initial=0.0))))
     fields = [
-        Field("amount", "Lowered by", f"{amount:g}", (-most, most, round(2 * most / STEPS, 3))),
+        Field("amount", "Lowered by", f"{amount:g}", (-most, most, round(2 * most / STEPS, 3)), ends=ENDS),
         Field("q", "Rankings for", text),
     ]
     parts: list[Part] = [WebForm(at.term(token.token_id), fields, "Show")]

@@ -1,5 +1,6 @@
 """The explorer's pages of a query and of a document, and what all its pages share: addresses, tokens, rankings."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -8,7 +9,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.model.tokens import names_of
 from sparse_adapt.pages.explorer.subject import Explored
-from sparse_adapt.pages.queries import ranking_of, weighed
+from sparse_adapt.pages.queries import rankings_of, weighed
 from sparse_adapt.pages.states import heat_of_all
 from sparse_adapt.pages.subject import EncodedSubject
 from sparse_adapt.report.sections import (
@@ -18,7 +19,6 @@ from sparse_adapt.report.sections import (
     Fold,
     Part,
     Prose,
-    Ranking,
     Rankings,
     Section,
     TableRows,
@@ -70,14 +70,21 @@ def _about(explored: Explored) -> str:
 
 
 def token_bars(
-    explored: Explored, at: Addresses, encoded: EncodedSubject, vector: csr_matrix, text: str = ""
+    explored: Explored,
+    at: Addresses,
+    encoded: EncodedSubject,
+    vector: csr_matrix,
+    largest: float,
+    text: str = "",
 ) -> Part:
-    """The heaviest tokens of a vector (1, V); a query's `text` tells which of them it doesn't hold."""
+    """The heaviest tokens of a vector (1, V); a query's `text` tells which of them it doesn't hold.
+
+    `largest`: the weight of the longest bar.
+    """
     order = np.argsort(-vector.data, kind="stable")[:TOKENS]
     ids = [int(vector.indices[place]) for place in order]
     token_ids = set(encoded.model.tokenize([text], "query")[0]) if text else set(ids)
     new = {token.token_id for token in encoded.model.new_tokens}
-    largest = float(vector.data.max(initial=0.0)) or 1.0
     linked = explored.terms if encoded is explored.main else {}
     bars = [
         Bar(
@@ -95,6 +102,11 @@ def token_bars(
     return BarList("By weight", bars, f"{vector.nnz:,} tokens have weight.")
 
 
+def largest_weight(vectors: Iterable[csr_matrix]) -> float:
+    """The largest weight of some vectors, (1, V) each."""
+    return max((float(vector.data.max(initial=0.0)) for vector in vectors), default=0.0) or 1.0
+
+
 def query_page(explored: Explored, at: Addresses, text: str) -> WebPage:
     """What each model finds for a query, and the query's tokens by weight and by position."""
     text = text[:LONGEST]
@@ -103,16 +115,19 @@ def query_page(explored: Explored, at: Addresses, text: str) -> WebPage:
     if not text.strip():
         parts.append(Prose("Type a query to see its tokens, and what each model finds and why.", "quiet"))
         parts.append(_examples(explored, at))
-        return at.page(explored, "Ask", sections)
-    rankings: list[Ranking] = []
+        return at.page(explored, "Ask a query", sections)
+    queries = {name: weighed(encoded, text) for name, encoded in explored.encoded.items()}
+    largest, grades = largest_weight(query.vector for query in queries.values()), explored.grades(text)
+    rankings = rankings_of(explored.encoded, queries, explored.documents, grades, at.document)
+    found: list[Part] = (
+        [] if grades is None else [Prose("A judged query: its relevant documents are marked.")]
+    )
     folds: list[Part] = []
     for name, encoded in explored.encoded.items():
-        query = weighed(encoded, text)
-        rankings.append(ranking_of(name, encoded, query, explored.documents, link=at.document))
-        tokens = token_bars(explored, at, encoded, query.vector, text)
+        tokens = token_bars(explored, at, encoded, queries[name].vector, largest, text)
         folds.append(Fold(name, [tokens, heat_of_all(encoded.model, text, "By position")], open=True))
     sections += [
-        Section("found", "What is found", [Rankings(rankings)]),
+        Section("found", "What is found", [*found, Rankings(rankings)]),
         Section("tokens", "What the query weighs", folds),
     ]
     return at.page(explored, text, sections)
@@ -132,9 +147,10 @@ def document_page(explored: Explored, at: Addresses, name: str) -> WebPage:
     if row is None:
         raise Missing
     document, sections = explored.documents[row], []
+    largest = largest_weight(each.documents[row] for each in explored.encoded.values())
     for which, encoded in explored.encoded.items():
         heat = heat_of_all(encoded.model, document.full_text, "By position")
-        parts: list[Part] = [heat, token_bars(explored, at, encoded, encoded.documents[row])]
+        parts: list[Part] = [heat, token_bars(explored, at, encoded, encoded.documents[row], largest)]
         title = f"Under the model {which}" if len(explored.encoded) > 1 else "Weights"
         sections.append(Section(which, title, parts))
     return at.page(explored, document.document_id, sections, document.title)
