@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.objectives.texts import vectors
 from sparse_adapt.report import progress
 from sparse_adapt.report.progress import Bars, Before
 from sparse_adapt.stages.runner import Outcome
@@ -95,6 +97,26 @@ def test_work_deep_within_a_command_has_a_bar_until_it_is_done(clock, messages):
         assert bars.line().startswith("dictionary: ")
     progress.passing("texts", 4)(4)
     assert [task.description for task in bars.bars.tasks] == ["dictionary"]
+
+
+def test_texts_that_are_read_before_the_first_step_are_counted(clock, messages, monkeypatch, tiny_model):
+    model, seen = SparseEncoder.load(tiny_model), []
+    texts = model.tokenize(["a log of the server"] * 100)
+    with Bars() as bars:
+        bars.begin("rank")
+        read = model.weights
+
+        def weights(rows):
+            seen.append(bars.line())
+            clock[0] += 1
+            return read(rows)
+
+        monkeypatch.setattr(model, "weights", weights)
+        assert vectors(model, texts).shape[0] == 100
+        assert seen[1].startswith("texts read before the first step: 64 of 100 (64%)")
+        assert bars.line().startswith("rank: ")
+        vectors(model, [])
+        assert bars.line().startswith("rank: "), "no texts leave no bar"
 
 
 def test_a_resumed_stage_takes_as_long_as_its_own_steps_say(clock, messages):

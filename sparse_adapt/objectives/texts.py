@@ -15,9 +15,11 @@ from torch import Tensor
 from sparse_adapt.model.forms import Side
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds, cut
+from sparse_adapt.report.progress import passing
 from sparse_adapt.synthetic.background import background_pairs
 
 ROWS_AT_ONCE = 64
+READING = "texts read before the first step"
 GENERAL = 8  # general passages of a step
 GENERAL_ONE_IN = 4  # of the general passages that teach; those of few steps are read once or twice
 LONGEST_GENERAL = 64  # tokens of a general passage that are read
@@ -128,11 +130,11 @@ class Remembered:
 
 @torch.no_grad()
 def vectors(encoder: SparseEncoder, token_ids: Sequence[TokenIds]) -> csr_matrix:
-    """Weights of many texts, given as token ids, as sparse rows: (B, V)."""
-    parts = [
-        csr_matrix(encoder.weights(token_ids[start : start + ROWS_AT_ONCE]).cpu().numpy())
-        for start in range(0, len(token_ids), ROWS_AT_ONCE)
-    ]
+    """Weights of many texts, given as token ids, as sparse rows: (B, V). Who waits for the first step hears of it."""
+    advance, parts = passing(READING, len(token_ids)), list[csr_matrix]()
+    for start in range(0, len(token_ids), ROWS_AT_ONCE):
+        parts.append(csr_matrix(encoder.weights(token_ids[start : start + ROWS_AT_ONCE]).cpu().numpy()))
+        advance(parts[-1].shape[0])
     return (
         vstack(parts, format="csr") if parts else csr_matrix((0, encoder.vocabulary_size), dtype=np.float32)
     )

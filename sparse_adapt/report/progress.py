@@ -171,7 +171,9 @@ class Bars:
         return lambda number: self._hear(work, number)
 
     def passing(self, what: str, total: int) -> Progress:
-        """The same, which leaves no bar once all of them are done."""
+        """The same, which leaves no bar once all of them are done, and has none for nothing."""
+        if not total:
+            return no_progress
         work = self._add(what, total)
 
         def advance(number: int) -> None:
