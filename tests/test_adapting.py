@@ -22,8 +22,10 @@ from sparse_adapt.pipeline.adapt import Stopped, adapt, plan_sentence
 from sparse_adapt.pipeline.choice import tabulate, verdict
 from sparse_adapt.pipeline.request import WITH_WORDS, Request
 from sparse_adapt.pipeline.settings import AdaptSettings
+from sparse_adapt.report.tables import MARKDOWN_SIGNS
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.selection.models import POWERS
+from sparse_adapt.selection.ruling import RulingLine
 from sparse_adapt.synthetic.queries import QuerySettings, read_synthetic_queries
 from sparse_adapt.teachers.settings import CandidateSettings
 from sparse_adapt.teachers.teacher import make_teacher
@@ -154,6 +156,11 @@ def test_all_steps_end_in_a_model(request_, tmp_path):
     assert "run.partial" not in (out / "run.toml").read_text()
     table, lines = tabulate(done.report), verdict(done.report)
     assert sum(row["kept"] == "*" for row in table.rows) == 1 and len(lines) >= 3
+    assert lines[0] == done.report["ruling"]["lines"][0]["text"]
+    card = (done.model / "README.md").read_text()
+    assert all(
+        str(RulingLine(**each)).translate(MARKDOWN_SIGNS) in card for each in done.report["ruling"]["lines"]
+    )
     again = Heard()
     assert adapt(request_, Place(out, resume=True), again).model == done.model and again.steps == {}
 
@@ -408,7 +415,10 @@ def test_with_only_new_terms_taught_the_others_keep_their_vectors(tmp_path, requ
     says_one = [max(after.tokenize([each.full_text])[0]) >= size for each in more]
     assert listed == [each.document_id for each, says in zip(more, says_one, strict=True) if says]
     assert {f"n{number}" for number in range(9)} <= set(listed)
-    assert any(f"encode again the {len(listed)} documents" in line for line in verdict(second.report))
+    told = any(f"encode again the {len(listed)} documents" in line for line in verdict(second.report))
+    assert told == (second.report["adapt"]["choice"]["kept"] != 0), (
+        "beside the base model, no vector is another"
+    )
     packed = sa.pack(tmp_path / "second" / "2-preserve", tmp_path / "second.pack", base=first.model)
     assert set(packed.terms) >= terms
     assert [each["stage"] for each in packed.header.made.stages] == ["extend", "preserve"]

@@ -132,6 +132,28 @@ def test_a_base_model_that_is_kept_says_why():
     assert str(line).startswith("The base model is kept, as it was: no gain beyond chance: synthetic")
 
 
+@pytest.mark.parametrize(
+    ("kept", "frozen", "last"),
+    [
+        (1, False, "costs: 150 to 128 weights a document; encode every document again"),
+        (
+            1,
+            True,
+            "costs: 150 to 128 weights a document; encode again the 7 documents that hold a new term: their ids",
+        ),
+        (0, True, "The base model is kept, as it was: rank shows no gain beyond chance: synthetic queries"),
+    ],
+)
+def test_an_adaptation_says_what_to_encode_again_or_why_the_base_model_is_kept(kept, frozen, last):
+    refused = "no gain beyond chance: synthetic queries +0.1 ± 1.0 points"
+    tried = [{"name": "base", "nonzero_document": 150.2}, {"name": "rank", "nonzero_document": 127.6}]
+    choice = {"kept": kept, "best": 1, "tried": tried, "refused": None if kept else refused}
+    adapted = {"choice": choice, "retention": {}, "frozen": frozen, "documents_with_a_new_term": 7}
+    rows = [each._asdict() for each in GAIN]
+    ruling = ruling_of({"adapt": adapted, "evidence": {"judged by": JUDGED, "rows": rows}})
+    assert str(ruling.lines[-1]).startswith(last)
+
+
 def test_a_ruling_survives_json():
     ruling = rule(Case(GAIN, JUDGED, kept(activated=0.2)))
     assert Ruling.of(json.loads(json.dumps(ruling.plain()))) == ruling

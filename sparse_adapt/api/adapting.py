@@ -123,9 +123,12 @@ class Adaptation(CommandResult):
 
     def sections(self) -> Sequence[Section]:
         """The models that were tried, and the verdict."""
-        from sparse_adapt.pipeline.choice import tabulate
+        from sparse_adapt.pipeline.choice import more_to_say, tabulate
+        from sparse_adapt.pipeline.report import ruling_parts
 
-        return untitled(*([tabulate(self.report)] if self.report else []), *self.verdict)
+        if not self.report:
+            return untitled(*self.verdict)
+        return untitled(tabulate(self.report), *ruling_parts(self.report), *more_to_say(self.report))
 
     def after(self) -> After:
         """What was written; a query to ask the model, and how its vectors are written for an engine."""

@@ -24,7 +24,7 @@ from sparse_adapt.model.kinds import open_sparse
 from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import Plan
-from sparse_adapt.pipeline.report import Report
+from sparse_adapt.pipeline.report import Report, ruling_of
 from sparse_adapt.pipeline.work import Work
 from sparse_adapt.report.progress import duration
 from sparse_adapt.report.tables import Column, Retained, Row, Table
@@ -297,7 +297,13 @@ def _note(choice: Chosen) -> Iterator[str]:
 
 
 def verdict(report: Report) -> list[str]:
-    """In words: what falls that the base model knew, if anything does; terms, time, gain, what to encode again."""
+    """The ruling, then what else is to be said."""
+    ruling = ruling_of(report)
+    return [*(map(str, ruling.lines) if ruling is not None else ()), *more_to_say(report)]
+
+
+def more_to_say(report: Report) -> list[str]:
+    """Beside the ruling: which model is kept and why, what falls on queries set aside, terms, time and memory."""
     training = report["adapt"]
     choice = training["choice"]
     best, base = choice["tried"][choice["kept"]], choice["tried"][0]
@@ -314,40 +320,22 @@ def verdict(report: Report) -> list[str]:
         falls.insert(
             0, f"recall@100 of synthetic queries {base['recall@100']:.3f} -> {best['recall@100']:.3f}"
         )
-    lines = [
+    return [
+        *([f"kept: {best['name']}"] if choice["kept"] else []),
         *_first(choice),
-        *retention_lines(training.get("retention", {}), falls),
+        *([f"falls: {'; '.join(falls)}"] if falls else []),
         *_shown(rows, choice),
         added,
         f"{duration(training['seconds'])}, {training['peak_memory'] / 2**30:.1f} GiB of memory at the most",
     ]
-    if choice["kept"] != 0:
-        longer = best["nonzero_document"] / max(1e-9, base["nonzero_document"]) - 1
-        lines.append(
-            f"kept: {best['name']}, nDCG@10 {base['ndcg@10']:.3f} -> {best['ndcg@10']:.3f} on synthetic queries, "
-            f"documents {longer:+.0%} non-zeros; judge by queries of your own"
-        )
-    if training["frozen"]:
-        count = training["documents_with_a_new_term"]
-        lines.append(
-            f"encode again the {count:,} documents that hold a new term: their ids are in reencode.txt"
-        )
-    elif choice["kept"] != 0:
-        lines.append("weights have changed: encode every document again")
-    return lines
 
 
 def _first(choice: Chosen) -> Iterator[str]:
-    """That the base model is kept, or the one that learnt no words, and why."""
+    """Why the one that learnt no words is kept, and which that ranks better isn't."""
     refused = choice.get("refused")
     best = choice["tried"][choice.get("best", 0)]["name"]
     if choice["kept"] != 0 and refused:
         yield f"{choice['tried'][choice['kept']]['name']}, without new words, is kept: {best} shows {refused}"
-    if choice["kept"] == 0:
-        why = (
-            f"{best} shows {refused}" if refused else "no model ranks the queries that were set aside better"
-        )
-        yield f"the base model is kept, as it was: {why}"
     kept = choice["tried"][choice["kept"]]
     learnt = [has_words(row["name"]) for row in choice["tried"]]
     if any(learnt) and not learnt[choice["kept"]] and not refused:

@@ -152,4 +152,6 @@ def _why_base(report: Report) -> str:
     choice = report["adapt"]["choice"] if "adapt" in report else None
     if choice is None or choice["kept"] != 0:
         return ""
-    return choice.get("refused") or "no model ranks the queries that were set aside better"
+    if refused := choice.get("refused"):
+        return f"{choice['tried'][choice.get('best', 0)]['name']} shows {refused}"
+    return "no model ranks the queries that were set aside better"
