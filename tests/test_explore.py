@@ -88,7 +88,9 @@ def test_bars_of_both_models_have_one_scale(subject):
     query = "the plan of what to spend"
     queries = {name: weighed(encoded, query) for name, encoded in subject.encoded.items()}
     rankings = rankings_of(subject.encoded, queries, subject.documents)
-    bars = [bar for ranking in rankings for found in ranking.documents for bar in found.bars if bar.share > 0.2]
+    bars = [
+        bar for ranking in rankings for found in ranking.documents for bar in found.bars if bar.share > 0.2
+    ]
     scales = [float(bar.figure) / bar.share for bar in bars]
     assert max(bar.share for bar in bars) == 1.0
     assert scales == pytest.approx([max(float(bar.figure) for bar in bars)] * len(bars), rel=0.02)
