@@ -1,24 +1,33 @@
-"""Ten thousand damaged files, of every kind that a command reads: each is read, or refused in one line.
+"""Odd, hostile and damaged files, of every kind that a command reads: each is read, or refused in one line.
 
-The suite looks at five hundred of them, `make nightly` at all.
+The odd and hostile ones (`odd_files`) have their right values, and every reader and every command reads all of them.
+Of ten thousand damaged ones the suite looks at five hundred, `make nightly` at all. None may take much longer than the
+sound file, nor much more memory.
 """
 
 import json
 import random
+import re
+import resource
 import shutil
+import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import torch
+from commands import inputs, ran
 from dense_models import tiny_dense
 from fuzzing import damaged
+from odd_files import HOSTILE, ODD_FILES, READERS, OddFile, rows_of
 from office import frame, pdf, workbook
 
 import sparse_adapt as sa
 from sparse_adapt.api.checking import verify
+from sparse_adapt.cli.app import every_command
 from sparse_adapt.collection.examples import read_candidates, read_pairs, read_triplets
 from sparse_adapt.collection.glossary import read_dictionary
 from sparse_adapt.collection.readers import (
@@ -63,6 +72,8 @@ from sparse_adapt.training.loop import read_history
 
 Read = Callable[[Path], object]  # a file of the seeds
 SUITE_CASES, NIGHTLY_CASES = 500, 10_000
+SECONDS = 2.0  # of the processor, beyond what the sound file takes
+MEMORY = 1 << 28  # bytes by which a file may raise what the process has ever held
 
 
 def all_of(reader: Callable[..., Iterable[object]]) -> Read:
@@ -110,11 +121,11 @@ TEXTS: dict[str, tuple[str, Read]] = {  # what people write: content, and who re
     ),
     "results.run": ("1 Q0 d1 1 2.5 x\n1 Q0 d2 2 1.5 x\n", read_run),
     "pairs.jsonl": ('{"query": "a", "doc_id": "1"}\n', all_of(read_pairs)),
-    "triplets.jsonl": ('{"anchor": "a b", "positive": "b", "negative": "c"}\n', all_of(read_triplets)),
+    "triplets.jsonl": ('{"anchor": "a b", "entailment": "b", "contradiction": "c"}\n', all_of(read_triplets)),
     "dictionary.jsonl": ('{"term": "a", "definition": "b", "examples": ["c"]}\n', read_dictionary),
     "glossary.csv": ("term,definition,examples\na,b,c;d\n", read_dictionary),
     "glossary.tsv": ("a\tb\n", read_dictionary),
-    "glossary.obo": ('[Term]\nname: a\ndef: "b" []\nsynonym: "c" EXACT []\n', read_dictionary),
+    "glossary.obo": ('[Term]\nid: X:1\nname: a\ndef: "b" []\nsynonym: "c" EXACT []\n', read_dictionary),
     "glossary.tbx": (
         '<tbx><termEntry><langSet xml:lang="en"><tig><term>a</term></tig><descrip type="definition">b</descrip>'
         "</langSet></termEntry></tbx>",
@@ -126,10 +137,10 @@ TEXTS: dict[str, tuple[str, Read]] = {  # what people write: content, and who re
         read_terms,
     ),
     "groups.jsonl": (
-        '{"group": "a", "text": "b", "seen": true}\n{"group": "a", "text": "c"}\n',
+        '{"group": "a", "text": "b", "seen": true}\n{"group": "a", "text": "c"}\n{"group": "b", "text": "d"}\n',
         read_members,
     ),
-    "graded.tsv": ("1.5\ta\tb\n2\tc\td\n", read_graded),
+    "graded.tsv": ("1.5\ta\tb\n2\tc\td\n3\te\tf\n", read_graded),
     "weights.json": ('{"a": 1.5, "b": 2}', read_weights),
     "suite.toml": (
         '[rows]\nbase = { model = "splade-tiny" }\n[collections]\nmine = { path = "gatrocraptic" }\n',
@@ -284,19 +295,48 @@ def seeds(tmp_path_factory, tiny_model, zorvex_collection, twelve_documents) -> 
     return readers
 
 
+class Unbounded(Exception):
+    """A file took too much time or memory."""
+
+
+@contextmanager
+def bounded(seconds: float = 0.0) -> Iterator[None]:
+    """Raise Unbounded where what is done takes over SECONDS more than so many, or over MEMORY more than ever before."""
+    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    try:
+        yield
+    finally:
+        took = time.process_time() - start - seconds
+        held = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
+        if took > SECONDS or held > MEMORY:
+            raise Unbounded(f"took {took:.1f} s more than the sound file, and {held >> 20:,} MiB")
+
+
+def seconds_of(read: Read, path: Path) -> float:
+    """How long a sound file takes."""
+    start = time.process_time()
+    read(path)
+    return time.process_time() - start
+
+
 def cases(seeds: dict[Path, list[Read]], number: int, seed: int) -> Counter[str]:
     """Damage so many files and read each; how many were read and refused. Fails with every traceback there is."""
     chance = random.Random(seed)
     paths = sorted(seeds)
     outcomes: Counter[str] = Counter()
     bugs: dict[str, str] = {}
+    sound_seconds: dict[Read, float] = {}
     for case in range(number):
         path = paths[case % len(paths)] if case < len(paths) else chance.choice(paths)
+        read = chance.choice(seeds[path])
+        if read not in sound_seconds:
+            sound_seconds[read] = seconds_of(read, path)
         sound = path.read_bytes()
         content = damaged(chance, sound)
         path.write_bytes(content)
         try:
-            chance.choice(seeds[path])(path)
+            with bounded(sound_seconds[read]):
+                read(path)
             outcomes["read"] += 1
         except SparseAdaptError as error:
             outcomes["refused"] += 1
@@ -319,6 +359,12 @@ def cases(seeds: dict[Path, list[Read]], number: int, seed: int) -> Counter[str]
     return outcomes
 
 
+def test_what_is_damaged_is_sound_before(seeds):
+    for path, readers in seeds.items():
+        for read in readers:
+            read(path)
+
+
 def test_damaged_files_are_read_or_refused_in_one_line(seeds):
     outcomes = cases(seeds, SUITE_CASES, seed=1)
     assert outcomes["refused"] > SUITE_CASES / 3 and outcomes["read"] > SUITE_CASES / 10
@@ -327,3 +373,140 @@ def test_damaged_files_are_read_or_refused_in_one_line(seeds):
 @pytest.mark.nightly
 def test_ten_thousand_damaged_files_are_read_or_refused_in_one_line(seeds):
     print(dict(cases(seeds, NIGHTLY_CASES, seed=2)))  # noqa: T201 - counted for the record
+
+
+# -- odd and hostile files ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("odd", ODD_FILES, ids=lambda odd: odd.name)
+def test_an_odd_file_holds_its_right_value(tmp_path, odd: OddFile):
+    path = odd.put(tmp_path)
+    with bounded():
+        if isinstance(odd.right, list):
+            assert rows_of(odd.kind, READERS[odd.kind](path)) == odd.right
+            return
+        with pytest.raises(SparseAdaptError) as caught:
+            READERS[odd.kind](path)
+    said = str(caught.value)
+    assert said.startswith(str(path)) and "\n" not in said and re.search(odd.right, said), said
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_every_reader_reads_or_refuses_every_odd_file(tmp_path, kind):
+    for odd in ODD_FILES:
+        path = odd.put(tmp_path)
+        try:
+            with bounded():
+                READERS[kind](path)
+        except SparseAdaptError as error:
+            assert "\n" not in str(error), odd.name
+
+
+OF_FILES = re.compile(r"FILE|CORPUS|DIR|MODEL|PATH|RUN|INDEX|COLLECTION")  # in the name of an option's value
+WRITTEN = {"--out", "--html", "--saves", "--per-query", "--llm", "--run", "--define"}  # or asked
+WITHOUT = {
+    "explore",
+    "push",
+    "report",
+    "recovery",
+    "influence",
+}  # that serve, send, or need what takes minutes to make
+ALSO = {
+    "explain": ("query",),
+    "search": ("query",),
+    "diagnose": ("term",),
+    "unpack": ("files",),
+    "adapt": ("--out",),
+    "graft": ("--encoder",),
+    "evaluate": ("--model", "--collection"),
+    "export": ("--corpus",),
+    "check-export": ("--corpus",),
+    "calibrate": ("--out", "--target-activations"),
+}  # what a command needs beside its required options
+INSTEAD = {
+    ("--queries", "query"),
+    ("--vectors", "--corpus"),
+    ("--suite", "--model"),
+    ("--suite", "--collection"),
+}
+BEFORE = 3.0  # seconds that a command may take for what it reads before
+TAKING = [
+    (name, parameter.opts[-1])
+    for commands in every_command().values()
+    for name, command in commands.items()
+    for parameter in command.params
+    if name not in WITHOUT
+    and OF_FILES.search(parameter.metavar or "")
+    and parameter.opts[-1] not in WRITTEN
+    and (name, parameter.opts[-1]) != ("coin", "--glossary")  # whose collection has to be large
+]
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory, tiny_model) -> dict[str, str]:
+    """Good values of options, by their names."""
+    folder = tmp_path_factory.mktemp("commands")
+    made = inputs(folder, tiny_model)
+    corpus, export = made["corpus"], folder / "export"
+    sa.export("opensearch", str(tiny_model), corpus, export, device="cpu", progress=False)
+    models = {name: made["model"] for name in ("--model", "model", "--base", "--baseline")}
+    graded = {f"{name} --pairs": made["graded"] for name in ("similarity", "relevant-words")}
+    return {
+        **models,
+        **graded,
+        **dict.fromkeys(("pack model", "calibrate --model"), made["extended"]),
+        "--encoder": str(tiny_dense(tiny_model, folder / "dense")),
+        "--groups": made["groups"],
+        "--vectors": made["vectors"],
+        "--target-activations": "5%",
+        **{f"--{name}": f"{corpus}/{name}.jsonl" for name in ("triplets", "labelled")},
+        "--terms": f"{corpus}/terms.json",
+        "check-export folder": str(export),
+        "files": made["packed"],
+        "source": made["packed"],
+        "format": "opensearch",
+        **dict.fromkeys(("term", "query"), "zorvex"),
+        "": corpus,
+    }
+
+
+def a_command(name: str, flag: str, hostile: str, words: dict[str, str], out: str) -> list[str]:
+    """A command whose option or place gets the hostile file, and whatever else it needs a good one."""
+    places, named = list[str](), list[str]()
+    for parameter in next(each[name] for each in every_command().values() if name in each).params:
+        option = parameter.opts[-1]
+        needed = parameter.required or option in ALSO.get(name, ()) or option == "--model"
+        if option != flag and (not needed or (flag, option) in INSTEAD):
+            continue
+        good = out if option == "--out" else words.get(f"{name} {option}", words.get(option, words[""]))
+        value = hostile if option == flag else good
+        if option.startswith("-"):
+            named += [option, value]
+        else:
+            places.append(value)
+    return [name, *places, *named]
+
+
+def refuse(name: str, flag: str, hostile: Iterable[OddFile], words: dict[str, str], tmp_path: Path) -> None:
+    """Have a command read hostile files, each of which it refuses in one line that names it."""
+    for odd in hostile:
+        path, out = odd.put(tmp_path), tmp_path / f"from {odd.name}"
+        with bounded(BEFORE):
+            status, said = ran(*a_command(name, flag, str(path), words, str(out)))
+        last = [line for line in said.splitlines() if line.startswith("error: ")]
+        assert status == 2 and len(last) == 1 and odd.name in last[0], (name, flag, odd.name, said[-500:])
+        assert not out.exists()
+
+
+@pytest.mark.parametrize(("name", "flag"), TAKING, ids=" ".join)
+def test_every_command_refuses_a_hostile_file(name, flag, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    place = TAKING.index((name, flag))
+    refuse(name, flag, [HOSTILE[(place * 7 + step) % len(HOSTILE)] for step in (0, 3)], words, tmp_path)
+
+
+@pytest.mark.nightly
+def test_every_command_refuses_every_hostile_file(words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, flag in TAKING:
+        refuse(name, flag, HOSTILE, words, tmp_path)

@@ -193,6 +193,8 @@ def test_ids_of_our_own_making_are_said_or_refused(tmp_path, capfd):
         (",vok,klar\n0,brenkel,plate\n1,zorbula,gate\n", "'', 'vok', 'klar'"),
         ("id,of an argument\nd1,one\n", "'id', 'of an argument'"),
         ("Our glossary\n\nTerm,Klar\nbrenkel,steel plate\n", "'Term', 'Klar'"),
+        ("id,text\nbrenkel,steel plate\n", "'id', 'text'"),
+        ("query,doc_id\nbrenkel,steel plate\n", "'query', 'doc_id'"),
     ],
 )
 def test_headings_are_never_a_term_or_a_document(tmp_path, content, first):
@@ -209,7 +211,7 @@ def test_headings_are_never_a_term_or_a_document(tmp_path, content, first):
         "brenkel,steel plate\nzorbula,wooden gate\nquimper,rubber ring\nvexel,brass knob\n",
         "API,an interface\nbus,a line\ncat,a pet\ndam,a wall\n",
         "Brenkel,Steel plate\nzorbula,Wooden gate\nquimper,rubber ring\nvexel,Brass knob\n",
-        "hi,no\nit,is\nto,be\n",  # no languages, all cells are short
+        "hi,at\nit,is\nto,be\n",  # no languages, all cells are short
         "brenkel,text/html is a type: the name of one\nzorbula,another sentence that is long\n",
     ],
 )

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sparse_adapt.collection.columns import (
+    JUDGEMENTS,
+    LAYOUTS,
     NONE,
     Layout,
     bare_name,
@@ -146,10 +148,15 @@ def _may_be_headings(head: Sequence[Row], place: int) -> bool:
 
 
 def _half_known(head: Sequence[Row], layout: Layout) -> Row | None:
-    """The first row that holds a known name, and so is never data; a sentence is no name."""
+    """The first row that holds a known name, and so is never data; a sentence is no name.
+
+    A row without digits is no data either where the name is one of another kind of table: `id, text` of a glossary.
+    """
     for place, row in enumerate(head[:DEEPEST]):
         texts = [text for text in _texts(row[1]) if len(text.split()) <= WORDS]
-        if any(places_of(texts, layout.names).values()) and _may_be_headings(head, place):
+        others = () if any(map(str.isdigit, "".join(texts))) else (*LAYOUTS, JUDGEMENTS)
+        known = any(any(places_of(texts, each.names).values()) for each in (layout, *others))
+        if known and _may_be_headings(head, place):
             return row
     return None
 
