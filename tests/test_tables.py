@@ -158,13 +158,15 @@ def test_a_data_frame_s_own_judgements_judge_its_own_documents(tmp_path):
     pandas.DataFrame({"query": asked}).to_csv(tmp_path / "queries.csv")
     frame = pandas.DataFrame({"text": texts}, index=pandas.Index([5, 6, 9]))
     frame.to_parquet(tmp_path / "frame.parquet")
+    frame.to_excel(tmp_path / "frame.xlsx")
     (tmp_path / "qrels").mkdir()
     judged = pandas.DataFrame({"query-id": [0, 1, 2], "corpus-id": [0, 1, 2], "score": 1})
     judged.to_csv(tmp_path / "qrels" / "test.tsv", sep="\t")
     assert list(read_documents(tmp_path)) == [Document(str(place), text) for place, text in enumerate(texts)]
     assert list(read_queries(tmp_path)) == [Query(str(place), text) for place, text in enumerate(asked)]
     assert read_judgements(tmp_path) == {"0": {"0": 1}, "1": {"1": 1}, "2": {"2": 1}}
-    assert [each.document_id for each in read_documents(tmp_path / "frame.parquet")] == ["5", "6", "9"]
+    for name in ("frame.parquet", "frame.xlsx"):
+        assert [each.document_id for each in read_documents(tmp_path / name)] == ["5", "6", "9"]
 
 
 def test_ids_of_our_own_making_are_said_or_refused(tmp_path, capfd):

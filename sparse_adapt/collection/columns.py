@@ -125,7 +125,8 @@ class Layout(NamedTuple):
         if not self.choices:
             return f"name them in the first row: {', '.join(map(bare_name, wanted))}"
         fields = ",".join(f"{called}=..." for called, field in self.choices.items() if field in wanted)
-        return f"name them: --columns {fields}, each by its heading, or by its number where the row is no headings"
+        numbers = "each by its heading, or by its number where the row is no headings"
+        return f"name them: --columns {fields}, {numbers}; or write {', '.join(map(bare_name, wanted))} there"
 
 
 def bare_name(field: str) -> str:
