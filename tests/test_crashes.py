@@ -104,7 +104,7 @@ def test_a_resumed_export_encodes_nothing_twice(tiny_model, documents, tmp_path,
         export(documents, resume=False)
     assert [path.name for path in tmp_path.iterdir()] == [interim_folder(out).name]
     monkeypatch.setattr(
-        "sparse_adapt.retrieve.vectors.shards.encode", lambda *_, **__: pytest.fail("encoded again")
+        "sparse_adapt.retrieve.vectors.shards.document_vectors", lambda *_, **__: pytest.fail("encoded again")
     )
     with pytest.raises(OutputError, match=r"an unfinished export is in .*; pass --resume"):
         export(documents, resume=False)
