@@ -6,7 +6,7 @@ Each row begins with the model that was extended as in `benchmarks.teaching`, an
 Both maskings draw the same sentences in the same batches and hide as many words of each. Prints nDCG@10, how many new
 tokens, masked one at a time in the documents set aside, are predicted right among all of the model, and which share
 of its time the stage took to choose words; saves that under benchmarks/results. What is done stays in --work. Biases
-and attention alone: the same stage, but for what learns beside the new rows.
+and attention alone, in either stage: the same, but for what learns beside the new rows.
 """
 
 import argparse
@@ -49,6 +49,7 @@ class Row(NamedTuple):
     name: str
     dynamic: Overrides | None
     contrast: bool
+    pairs: Overrides = {}  # noqa: RUF012 - never written to; what differs in the stage over pairs
 
 
 ROWS = (
@@ -60,6 +61,8 @@ ROWS = (
     Row("dynamic, contrast", {}, True),
     Row("dynamic, biases alone", {"train": "biases"}, False),
     Row("dynamic, attention alone", {"train": "attention"}, False),
+    Row("contrast, biases alone", None, True, {"train": "biases"}),
+    Row("contrast, attention alone", None, True, {"train": "attention"}),
 )
 
 
@@ -95,9 +98,9 @@ def teach(
         model = str(place / "model")
         records.append(json.loads((place / "model" / "stage.json").read_text()))
     if row.contrast:
-        made = place / "contrast"
+        made = place / "-".join(("contrast", *map(str, row.pairs.values())))
         if not made.is_dir():
-            wanted = Contrast.model_validate({**overrides["contrast"], **NT_XENT})
+            wanted = Contrast.model_validate({**overrides["contrast"], **NT_XENT, **row.pairs})
             files = {"pairs": shared / "pairs.jsonl", "corpus": shared}
             carry_out_stage("contrast", model, files, Place(made, resume=True), wanted)
         model = str(made)

@@ -67,16 +67,18 @@ def diagnose(
     document_id: str | None = None,
     places: Places | None = None,
     listed: bool | None = None,
+    category: str = "",
 ) -> TokenReport:
     """Report on a term in the document that says it most, or in the one that is asked for.
 
-    `places` fills the commands of section 5; `listed` says whether a file of terms holds the term. Raises InputError
-    for a term that the tokenizer reduces to nothing and for a document that the corpus doesn't hold.
+    `places` fills the commands of section 5; `listed` says whether a file of terms holds the term, `category`
+    under which one: that of a new token is the model's own. Raises InputError for a term that the tokenizer reduces to
+    nothing and for a document that the corpus doesn't hold.
     """
     with model.without_windows():  # a logit has a position in one pass
         spelling, sightings = sight(model, term, documents)
         chosen = _choose(model, term, spelling, sightings, document_id)
-        vocabulary = _vocabulary(model, spelling, listed)
+        vocabulary = _vocabulary(model, spelling, listed, category)
         vector = encode(model, [chosen.document.full_text], "document")
         logits, weights = _logits_and_weights(model, spelling, chosen, vector)
         ranking = _ranking(model, spelling, vector)
@@ -118,7 +120,7 @@ def _choose(
     return best if best and best.starts else sight_one(model, spelling, Document("", term))
 
 
-def _vocabulary(model: SparseEncoder, spelling: Spelling, listed: bool | None) -> Vocabulary:
+def _vocabulary(model: SparseEncoder, spelling: Spelling, listed: bool | None, category: str) -> Vocabulary:
     new = {token.token_id: token for token in model.new_tokens}.get(spelling.token_ids[0])
     single = len(spelling.token_ids) == 1 and spelling.token_ids[0] != model.tokenizer.unk_token_id
     return Vocabulary(
@@ -127,7 +129,7 @@ def _vocabulary(model: SparseEncoder, spelling: Spelling, listed: bool | None) -
         single=single,
         unspelled=spelling.entry,
         new=single and new is not None,
-        category=new.category if single and new else "",
+        category=new.category if single and new else category,
         replaced=_names(model, new.pieces) if single and new else (),
         listed=listed,
     )

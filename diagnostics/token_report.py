@@ -6,6 +6,7 @@ each piece.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from textwrap import shorten
 
 from diagnostics.advice import Advice, State
 from diagnostics.glossary import InGlossary
@@ -29,6 +30,7 @@ from sparse_adapt.report.sections import (
 )
 from sparse_adapt.report.tables import Column, Row, Table
 
+TEXT_SHOWN = 300  # characters of a document
 POSITIONS = 64  # of a document, in the picture; all of them stand in the text below it
 STATES: dict[State, tuple[str, Tone]] = {
     "pieces": ("not a single token", "bad"),
@@ -68,7 +70,9 @@ DOCUMENTS = (
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Section 1. `replaced` holds the old pieces that a new token stands for, `category` its term's.
+    """Section 1. `replaced` holds the old pieces that a new token stands for.
+
+    `category` is that of the term: a new token's own, or the one under which the file of terms has it.
 
     `unspelled` marks an entry that no text is ever split into as a word of its own, such as `##ing`; `listed` says
     whether the file of terms beside the corpus holds the term, and is None where there is no such file.
@@ -233,7 +237,7 @@ class TokenReport(Result):
         return [
             Section("verdict", "", [Prose(f"{self.term}  {words}", tone)]),
             Section("vocabulary", "1  Vocabulary", [_vocabulary(self)]),
-            Section("logits", f"2  Logits in {where}", list(_logits(self.logits))),
+            Section("logits", f"2  Logits in {where}", [Prose(_beginning(self.text)), *_logits(self.logits)]),
             Section("weight", "3  Weight", [_weights(self.weights)]),
             Section("ranking", "4  Ranking", list(_ranking(self))),
             *([Section("glossary", "In the glossary", parts)] if parts else []),
@@ -253,11 +257,18 @@ def _vocabulary(report: TokenReport) -> Facts:
     ]
     if section.unspelled:
         pairs.append(("spelled", "no text is split into it as a word of its own"))
+    if section.category:
+        pairs.append(("category", section.category))
     if section.new:
-        pairs += [("category", section.category), ("replaces", " ".join(section.replaced))]
+        pairs.append(("replaces", " ".join(section.replaced)))
     if section.listed is not None:
         pairs.append(("in the terms file", _yes(section.listed)))
     return Facts([*pairs, ("documents", f"{corpus.holding:,} of {corpus.documents:,} hold the term")])
+
+
+def _beginning(text: str) -> str:
+    """A text in one paragraph, of a long one as much as shows what it is about."""
+    return shorten(text, TEXT_SHOWN, placeholder=" ...")
 
 
 def _yes(answer: bool) -> str:

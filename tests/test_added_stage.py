@@ -38,7 +38,7 @@ def test_it_runs_from_a_plan(tmp_path, tiny_model, zorvex_collection, twelve_doc
     texts = [document.full_text for document in twelve_documents]
     assert weight(done.model, texts) < weight(tmp_path / "run" / "1-extend", texts)
     history = (done.model / "history.jsonl").read_text().splitlines()
-    assert json.loads(history[0]).keys() == {"step", "brevity", "loss", "learning_rate"}
+    assert json.loads(history[0]).keys() == {"step", "brevity", "loss", "gradient_norm", "learning_rate"}
 
 
 def test_it_runs_from_a_run_file_with_its_own_settings(tmp_path, tiny_model, zorvex_collection):

@@ -11,7 +11,7 @@ from diagnostics.advice import Places
 from diagnostics.matches import Contribution, Match, QueryReport, QueryToken, explain
 from diagnostics.token import diagnose
 from diagnostics.token_report import STATES
-from sparse_adapt.collection.readers import Document
+from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.results import Result
 from sparse_adapt.report.sections import CommandText, untitled
@@ -155,6 +155,7 @@ def test_the_term_is_marked_without_colour(tiny_model, twelve_documents):
             f"{first.token} {over} " + " ".join(f"{each:+.2f}" for each in figures)
         )
     assert "in the terms file  yes" in text
+    assert " ".join(report.text.split()) in " ".join(text.split())
     marked = [piece for piece in first.positions if piece.occurrence]
     for piece in marked:
         assert any(
@@ -183,3 +184,19 @@ def test_a_query_tells_its_sparsity_and_a_document_its_heaviest_tokens(tiny_mode
     assert f"sparsity {report.sparsity:.2f} %, largest {report.heaviest.token} " in text
     assert report.matches[0].snippet in text
     assert "heaviest tokens (* shared): " in text
+
+
+def test_a_known_token_has_the_category_of_the_terms_file(tiny_model, twelve_documents, tmp_path):
+    write_documents(tmp_path / "corpus.jsonl", twelve_documents)
+    (tmp_path / "terms.json").write_text('{"machines": ["Server"]}')
+    report = sa.diagnose(str(tiny_model), "server", tmp_path, device="cpu")
+    assert report.vocabulary.single and not report.vocabulary.new
+    assert "category           machines" in shown(report)
+    assert sa.diagnose(str(tiny_model), "team", tmp_path, device="cpu").vocabulary.category == ""
+
+
+def test_a_long_document_is_shown_by_its_beginning(tiny_model):
+    long = Document("long", "zorvex " + "compares the plan of a team " * 30)
+    text = " ".join(shown(diagnose("zorvex", SparseEncoder.load(tiny_model), [long])).split())
+    assert "zorvex compares the plan of a team" in text
+    assert len(text.split(" ...")[0].split("zorvex compares")[1]) < 300

@@ -62,6 +62,15 @@ def test_the_page_has_the_published_figures_beside_ours():
     assert "1 of 90, none |" in next(line for line in lines if "rank among" in line)
 
 
+def test_each_expectation_stands_beside_what_is_and_its_status():
+    seeds = [SEED, {**SEED, "seed": 1, "rank": 3}, {**SEED, "experiment": "H2", "mean_logit": 0.5}]
+    lines = ladder.statuses(seeds).splitlines()
+    assert "| H4 | the heaviest token of its document | 1, 3 | holds for 1 of 2 seeds |" in lines
+    assert "| H4 | weight in the hard query | 1.20, 1.20 | holds |" in lines
+    assert "| H2 | a negative logit where the term stands | 0.50 | differs |" in lines
+    assert {each.experiment for each in ladder.EXPECTED} == set(corpora.RUN_FILES)
+
+
 def test_the_drawing_has_a_dot_for_each_seed():
     drawn = ladder.drawing([SEED, {**SEED, "seed": 1}])
     assert drawn.count("<circle") == 2 * 2 + 1  # two panels, and the key
@@ -87,10 +96,17 @@ def test_a_try_leaves_the_published_figures_alone(tmp_path, monkeypatch, capsys)
     assert ladder.DRAWN.read_bytes() == before
     ladder.main()  # which has nothing left to do
     assert len(plans) == 2 * len(corpora.RUN_FILES)
+    other = tmp_path / "other"
+    monkeypatch.setattr("sys.argv", ["ladder", "--model", "runs/mine", "--seeds", "1", "--runs", str(other)])
+    ladder.main()
+    assert {plan.model for plan in plans[2 * len(corpora.RUN_FILES) :]} == {"runs/mine"}
+    assert (other / "ladder.json").is_file()
+    assert ladder.DRAWN.read_bytes() == before
 
 
 def test_the_page_shows_what_was_measured():
     found = json.loads((RESULTS / "ladder.json").read_text())
     page = (RESULTS.parents[1] / "docs" / "published.md").read_text()
     assert ladder.table(found) in page
+    assert ladder.statuses(found) in page
     assert ladder.drawing(found) == ladder.DRAWN.read_text()

@@ -26,7 +26,7 @@ from sparse_adapt.objectives.token_scales import LearntScales
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.dictionary import Dictionary, dictionary
-from sparse_adapt.stages.distill import Distill, SixTerms
+from sparse_adapt.stages.distill import Distill, SixTerms, with_balance
 from sparse_adapt.stages.rank import Rank, RankTask, RankWeights
 from sparse_adapt.stages.warmup import SYNTHETIC_SHARE, Warmup, domain_vocabulary, warmup
 from sparse_adapt.synthetic.background import LIKE_PASSAGES, synthetic
@@ -553,6 +553,16 @@ def test_distill_trains_with_and_without_new_tokens(encoder, base, tmp_path, ext
     history = train(model, stage, tmp_path)
     assert set(stage.weights) <= set(history[-1])
     assert np.isfinite([value for row in history for value in row.values()]).all()
+
+
+def test_distill_takes_weights_as_shares_of_the_gradient(encoder):
+    plain = settings_for("distill").model_copy(update=SHORT)
+    task = SixTerms(encoder, CANDIDATES, DOCUMENTS, plain)
+    given = dict(task.weights)
+    assert with_balance(encoder, task, plain).weights == given
+    shares = with_balance(encoder, task, plain.model_copy(update={"balanced": True})).weights
+    assert (shares["kd"], shares["anchor"]) == (given["kd"], given["anchor"])
+    assert {key for key in given if shares[key] != given[key]} >= {"rank", "domain", "expand"}
 
 
 def test_the_same_seed_gives_the_same_bits(encoder, tmp_path):

@@ -232,8 +232,9 @@ def test_gradients_are_cut_to_their_largest_norm(tiny_model, tmp_path, monkeypat
         return result
 
     monkeypatch.setattr(loop.nn.utils, "clip_grad_norm_", spy)
-    teach(tiny_model, tmp_path, max_gradient_norm=0.25, steps=2)
+    history = teach(tiny_model, tmp_path, max_gradient_norm=0.25, steps=2).history
     assert seen == pytest.approx([0.25, 0.25], rel=1e-3)
+    assert all(row["gradient_norm"] > 0.25 for row in history)  # told as it was before it was cut
 
 
 class InParts(Pull):
@@ -528,7 +529,7 @@ def test_scalars_are_written_when_asked_for(tiny_model, tmp_path):
     history = teach(tiny_model, tmp_path, tensorboard=True).history
     events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
     assert set(events.Tags()["scalars"]) == {
-        f"pull/{key}" for key in ("near", "short", "loss", "learning_rate")
+        f"pull/{key}" for key in ("near", "short", "loss", "gradient_norm", "learning_rate")
     }
     found = {event.step: event.value for event in events.Scalars("pull/near")}
     assert found == pytest.approx({row["step"]: row["near"] for row in history})

@@ -143,8 +143,15 @@ def diagnose(
     documents = list(source.read())
     sparse_model, encoder = load_sparse(model, device, **reading)
     places = _places(sparse_model.source, source.place, term)
+    listed, category = _listed(source.place, term)
     report = report_on(
-        term, encoder, documents, document_id=document_id, places=places, listed=_listed(source.place, term)
+        term,
+        encoder,
+        documents,
+        document_id=document_id,
+        places=places,
+        listed=listed,
+        category=category,
     )
     return replace(report, glossary=_in_glossary(sparse_model.source, term, encoder, device))
 
@@ -205,25 +212,23 @@ def _places(model: str, corpus: str | None, term: str) -> "Places":
         return Places(model)
     names = ("terms.json", "dictionary.jsonl", "candidates.jsonl")
     terms, dictionary, candidates = (file_beside(corpus, name) for name in names)
-    if terms is not None and not _holds(terms, term):
+    if terms is not None and _listed(corpus, term)[0] is False:
         terms = None
     return Places(
         model, corpus, *("" if path is None else str(path) for path in (terms, dictionary, candidates))
     )
 
 
-def _listed(corpus: str | None, term: str) -> bool | None:
-    """Whether the file of terms beside a corpus holds a term; None where there is no such file."""
+def _listed(corpus: str | None, term: str) -> tuple[bool | None, str]:
+    """Whether the file of terms beside a corpus holds a term, and under which category; None without such a file."""
     from sparse_adapt.collection.sources import file_beside
-
-    terms = None if corpus is None else file_beside(corpus, "terms.json")
-    return None if terms is None else _holds(terms, term)
-
-
-def _holds(path: Path, term: str) -> bool:
     from sparse_adapt.terms.mining import read_terms
 
-    return term.casefold() in (entry.text.casefold() for entry in read_terms(path))
+    terms = None if corpus is None else file_beside(corpus, "terms.json")
+    if terms is None:
+        return None, ""
+    held = next((entry for entry in read_terms(terms) if entry.text.casefold() == term.casefold()), None)
+    return held is not None, "" if held is None else held.category
 
 
 # -- as commands show it ----------------------------------------------------------------------------

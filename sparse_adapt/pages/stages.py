@@ -13,11 +13,10 @@ from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.selection.evidence import BACKGROUND, FALSE_ACTIVATIONS
 from sparse_adapt.stages.record import StageRecord
 from sparse_adapt.stages.table import STAGES
-from sparse_adapt.training.loop import HISTORY_FILE, read_history
+from sparse_adapt.training.loop import HISTORY_FILE, NO_TERMS, read_history
 
 POINTS = 60  # of a line
 SAYS_ALONE = "The model alone is the base model, fine-tuned without new tokens."
-NOT_TERMS = ("step", "learning_rate")
 STAGE_COLUMNS = (
     Column("stage", "stage", "text"),
     Column("steps", "steps"),
@@ -128,7 +127,7 @@ def _losses(run: Path, stage: StageRecord) -> Picture | None:
     history = read_history(run / str(stage.get("folder", "")) / HISTORY_FILE)
     if not history:
         return None
-    terms = [key for key in history[0] if key not in NOT_TERMS]
+    terms = [key for key in history[0] if key not in NO_TERMS]
     width = max(1, len(history) // POINTS)
     rows: list[Row] = []
     for term in terms:

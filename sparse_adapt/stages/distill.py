@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sparse_adapt.collection.glossary import Definition
     from sparse_adapt.model.kinds import EitherEncoder
     from sparse_adapt.model.sparse import SparseEncoder
+    from sparse_adapt.objectives.dense_scores import DenseScores
     from sparse_adapt.objectives.hinges import TermReading
     from sparse_adapt.objectives.meanings import Sources
     from sparse_adapt.objectives.scores import CandidateBatch
@@ -123,6 +124,11 @@ class Distill(SparseScoring):
         "General passages among the candidates of each query, those that the model finds first; 0 for none.",
         unit="passages",
         ge=0,
+    )
+    balanced: bool = setting(
+        False,
+        "Whether loss weights are shares of the gradient, beside that of the first term that has one.",
+        source="Chen et al. 2018, arXiv:1711.02257",
     )
     inactive_weight: float = setting(
         2.0,
@@ -312,11 +318,12 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Distill) -> "Task[
     documents = with_theirs(documents, entries)
     if isinstance(encoder, SparseEncoder):
         entries, passages = with_general(encoder, entries, documents, settings.general_candidates)
-        return SixTerms(encoder, entries, documents, settings, inputs.get(DICTIONARY) or [], passages)
+        task = SixTerms(encoder, entries, documents, settings, inputs.get(DICTIONARY) or [], passages)
+        return with_balance(encoder, task, settings)
     extended = inputs.model if settings.weights.anchor > 0.0 else None
     before = before_extension(extended, str(encoder.device), SentenceEncoder.load)
     settings = settings.settled()  # the other pace was measured on sparse models
-    return DenseScores(
+    scores = DenseScores(
         "distill",
         encoder,
         entries,
@@ -327,6 +334,16 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Distill) -> "Task[
         tau=settings.tau,
         margin=settings.margin,
     )
+    return with_balance(encoder, scores, settings)
+
+
+def with_balance(encoder: "EitherEncoder", task: "SixTerms | DenseScores", settings: Distill) -> "Task[Any]":
+    """The same task, whose weights but for the anchor's are shares of the gradient where the settings say so."""
+    from sparse_adapt.objectives.balance import balanced
+
+    if settings.balanced:
+        task.weights = balanced(encoder, task, apart={"anchor"})
+    return task
 
 
 DISTILL = Stage(

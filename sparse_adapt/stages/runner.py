@@ -40,6 +40,7 @@ from sparse_adapt.stages.table import find_stage
 from sparse_adapt.synthetic.background import check_head
 from sparse_adapt.training.loop import (
     HISTORY_FILE,
+    NO_TERMS,
     Concluding,
     StepProgress,
     Task,
@@ -200,7 +201,7 @@ def _teach(
 
 def _terms(values: Mapping[str, float]) -> str:
     """Loss terms in words."""
-    terms = {key: value for key, value in values.items() if key not in ("step", "learning_rate")}
+    terms = {key: value for key, value in values.items() if key not in NO_TERMS}
     return ", ".join(f"{key} {value:.3g}" for key, value in terms.items())
 
 

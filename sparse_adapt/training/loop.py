@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # tensorboard is an extra
     from torch.utils.tensorboard import SummaryWriter
 
 HISTORY_FILE = "history.jsonl"
+NO_TERMS = ("step", "gradient_norm", "learning_rate")  # columns of a history that are no part of the loss
 StepProgress = Callable[[int, int, Mapping[str, float]], None]
 Either = TypeVar("Either", bound=Encoder)
 Student = TypeVar("Student", bound=Encoder, contravariant=True)
@@ -146,8 +147,8 @@ def train(
         for step in range(done, stage.steps):
             rate = schedule(step, stage.steps, settings.ramp)
             parameters.set_rate(prepared, rate)
-            values = _step(accelerator, objective, stage, prepared, parameters, step)
-            row = {"step": step + 1, **values, "learning_rate": parameters.rate * rate}
+            values, norm = _step(accelerator, objective, stage, prepared, parameters, step)
+            row = {"step": step + 1, **values, "gradient_norm": norm, "learning_rate": parameters.rate * rate}
             history.append(row)
             log.write(json.dumps(row) + "\n")
             if scalars is not None:
@@ -205,8 +206,11 @@ def _step(
     optimiser: Optimizer,
     parameters: Parameters,
     step: int,
-) -> dict[str, float]:
-    """One optimiser step; the mean of each term over its micro-batches, and the weighted loss."""
+) -> tuple[dict[str, float], float]:
+    """One optimiser step: the mean of each term over its micro-batches and the weighted loss; the gradient's length.
+
+    The length is that before the gradient is cut.
+    """
     parts = stage.settings.gradient_accumulation
     sums: dict[str, float] = {}
     for part in range(parts):
@@ -225,13 +229,13 @@ def _step(
     parameters.collect()
     add_gradients(parameters.trained())
     accelerator.unscale_gradients()  # of float16, before they are measured
-    nn.utils.clip_grad_norm_(parameters.trained(), stage.settings.max_gradient_norm)
+    norm = float(nn.utils.clip_grad_norm_(parameters.trained(), stage.settings.max_gradient_norm))
     optimiser.step()
     optimiser.zero_grad(set_to_none=True)
     for parameter in parameters.whole:
         parameter.grad = None
     parameters.put_back()
-    return sums
+    return sums, norm
 
 
 def accelerator_for(settings: Training) -> Accelerator:
