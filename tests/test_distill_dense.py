@@ -130,5 +130,5 @@ def test_a_step_leaves_a_dense_model_and_holds_what_the_base_model_said(base, tm
     assert isinstance(taught, SentenceEncoder)
     assert [token.term for token in taught.new_tokens] == ["zorvex"]
     history = [json.loads(line) for line in (tmp_path / "taught" / "history.jsonl").read_text().splitlines()]
-    assert history[0].keys() == {"step", "kd", "anchor", "loss", "learning_rate"}
+    assert history[0].keys() == {"step", "kd", "anchor", "loss", "gradient_norm", "learning_rate"}
     assert history[0]["anchor"] < 1e-6 < history[-1]["anchor"]

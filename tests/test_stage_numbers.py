@@ -172,7 +172,7 @@ def test_stages_train_every_family(family, precision, tmp_path):
         history = train(encoder, stage, tmp_path / str(number))
         assert len(history) == 3
         assert all(np.isfinite(row["loss"]) for row in history)
-        assert history[0].keys() == {"step", "loss", "learning_rate", *stage.weights}
+        assert history[0].keys() == {"step", "loss", "gradient_norm", "learning_rate", *stage.weights}
         still = [
             torch.equal(
                 after[:first] if len(after) > first else after,

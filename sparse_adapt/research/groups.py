@@ -257,7 +257,7 @@ def anisotropy(units: csr_matrix) -> float:
     texts = units.shape[0]
     together = np.asarray(units.sum(axis=0)).ravel()
     alone = float(units.multiply(units).sum())
-    return (float(together @ together) - alone) / max(1, texts * (texts - 1))
+    return float((together @ together - alone) / max(1, texts * (texts - 1)))
 
 
 def v_measure(units: csr_matrix, of: NDArray[np.int64]) -> float:
