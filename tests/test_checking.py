@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from conftest import refused
 
+import sparse_adapt as sa
 from sparse_adapt.api.checking import check
 from sparse_adapt.errors import InputError
 
@@ -58,3 +59,24 @@ def test_files_of_other_names_are_nobody_s_business(folder):
     (folder / "queries.jsonl").write_text("{")
     with pytest.raises(InputError, match=r"queries\.jsonl:1: broken JSON"):
         check(str(folder))
+
+
+def test_documents_that_a_model_reads_in_part_are_counted(tiny_model, tmp_path, sparse_adapt):
+    long, short = " ".join(["zorvex"] * 40), "who owns zorvex"
+    (tmp_path / "corpus.jsonl").write_text(
+        "".join(f'{{"_id": "{n}", "text": "{t}"}}\n' for n, t in enumerate([long, short]))
+    )
+    model = sa.load(tiny_model, device="cpu", max_tokens=16)
+    model.save(tmp_path / "model")
+    model.encoder.tokenizer.backend_tokenizer.no_truncation()
+    whole = len(model.encoder.tokenizer.backend_tokenizer.encode(long).ids)
+    found = check(str(tmp_path), tmp_path / "model")
+    told = f"1 of 2 documents are longer than the 16 tokens that {tmp_path / 'model'} reads; "
+    told += f"it reads {16 / whole:.0%} of them"
+    assert found.remarks == [f"{told}, and all with --windows 16"]
+    ran = sparse_adapt("check", tmp_path, "--model", tmp_path / "model")
+    assert ran.status == 0 and told in ran.err
+    assert check(str(tmp_path), tiny_model).remarks == []
+    model = sa.load(tiny_model, device="cpu", max_tokens=16, windows=16, overlap=2)
+    model.save(tmp_path / "windows")
+    assert check(str(tmp_path), tmp_path / "windows").remarks == [], "all windows are read"

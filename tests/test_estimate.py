@@ -94,6 +94,21 @@ def test_what_is_done_costs_nothing_again():
     assert not any("by the base model" in what for what in rows)
 
 
+def test_a_forecast_ends_with_the_step_that_is_asked_for(monkeypatch):
+    monkeypatch.setattr(estimate, "of_glossary", lambda *of: (60, 10))
+    request = Request(corpus="c", model="m", glossary="g")
+
+    def named(until):
+        return [row.what for row in expected(request, None, DOCUMENTS, 4000, (), until)]
+
+    whole = named(None)
+    assert named("terms") == named("queries") == ["reading 4,000 documents for terms"] == whole[:1]
+    candidates, trained = named("candidates"), named("stages")
+    assert candidates == whole[: len(candidates)] and candidates[-1] == "scoring documents for 960 queries"
+    assert trained == whole[: len(trained)] and stages(dict.fromkeys(trained, 0.0)) == ["rank", "dictionary"]
+    assert any("labelling" in each for each in trained) and "comparing" in whole[len(trained)]
+
+
 def test_steps_are_those_of_the_settings():
     rank = next(seconds for what, seconds in told().items() if what == "300 steps of rank")
     assert rank == pytest.approx(300 * 8 * 8.5 * 0.3)  # 8 queries a step, each as long as 8.5 documents

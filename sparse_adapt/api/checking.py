@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 from sparse_adapt.api.checks import a_folder
 from sparse_adapt.api.following import column_words, line
-from sparse_adapt.api.options import Columns, CorpusNamed, Option, declared
+from sparse_adapt.api.options import Columns, CorpusNamed, Model, Option, declared
 from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.errors import InputError
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Row
 
 if TYPE_CHECKING:
+    from sparse_adapt.api.models import ModelLike
     from sparse_adapt.collection.columns import ColumnsLike
     from sparse_adapt.collection.readers import Judgements
+
+LOOKED_AT = 5_000  # documents whose tokens are counted
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,10 +54,10 @@ class Checked(CommandResult):
 
 
 @declared
-def check(corpus: CorpusNamed, *, columns: Columns = ()) -> Checked:
+def check(corpus: CorpusNamed, model: Model = "splade-tiny", *, columns: Columns = ()) -> Checked:
     """Read a corpus and the files beside it, and report mistakes.
 
-    The check ends at the first bad line.
+    The check ends at the first bad line. It counts the documents that are longer than the model reads.
 
     Every file of a known name in the corpus's folder or beside its file is read, judgements of every split too. Raises
     InputError for the first line that is wrong.
@@ -79,6 +82,7 @@ def check(corpus: CorpusNamed, *, columns: Columns = ()) -> Checked:
     counts, remarks = {"documents": len(texts)}, list[str]()
     if wordless := sum(not text.strip() for text in texts.values()):
         remarks.append(f"{wordless:,} of {len(texts):,} documents hold no text, and so nothing finds them")
+    remarks += _cut([*texts.values()], model)
     queries: set[str] | None = None
     if (path := _first(corpus, QUERY_FILES)) is not None:
         queries = {query.query_id for query in read_queries(path)}
@@ -99,6 +103,30 @@ def check(corpus: CorpusNamed, *, columns: Columns = ()) -> Checked:
         if (path := _first(corpus, files)) is not None:
             counts[name] = len(read(path))
     return Checked(corpus, counts, remarks, columns)
+
+
+def _cut(texts: Sequence[str], model: "ModelLike") -> list[str]:
+    """How many documents a model doesn't read to the end, and how much of these it reads; nothing where all are."""
+    from sparse_adapt.collection.streams import evenly
+    from sparse_adapt.model.encoder import read_vocabulary
+    from sparse_adapt.model.folder import ModelFolder
+    from sparse_adapt.model.saved import tokenizer_of
+
+    name = str(getattr(model, "source", model))
+    tokenizer = tokenizer_of(name)
+    _, most, windows = read_vocabulary(ModelFolder.of(name).path)
+    looked_at = list(evenly(texts, LOOKED_AT))
+    tokenizer.backend_tokenizer.no_truncation()
+    read = tokenizer.backend_tokenizer.encode_batch_fast(looked_at)
+    long = [len(each.ids) for each in read if len(each.ids) > most]
+    if not long or windows is not None:
+        return []
+    among = "" if len(looked_at) == len(texts) else " looked at"
+    share = most * len(long) / sum(long)
+    return [
+        f"{len(long):,} of {len(looked_at):,} documents{among} are longer than the {most} tokens that {name} reads; it "
+        f"reads {share:.0%} of them, and all with --windows {most}"
+    ]
 
 
 def _first(corpus: str, names: Sequence[str]) -> Path | None:

@@ -97,7 +97,7 @@ def adapt(
     total = sum(1 for _ in read_documents(request.corpus))
     documents = sample(read_documents(request.corpus), request.settings.documents, request.settings.seed)
     watcher.tell("plan", plan_sentence(request))
-    watcher.expect(expected(request, tokenizer, documents, total, _done_before(place)))
+    watcher.expect(expected(request, tokenizer, documents, total, _done_before(place), until))
     sources = request.sources()
     reads = [source.place for source in sources.values() if source is not None]
     with output_folder(place.reading(reads)) as folder:

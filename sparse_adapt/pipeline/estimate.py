@@ -44,6 +44,8 @@ A_QUERY = 0.25  # of a document's time
 TERMS = 30  # that a corpus has, while nobody knows
 SHORT = 24  # texts as short as synthetic ones that the labeller reads for a trial
 A_TEXT = 60  # signs of such a text
+BEFORE_CANDIDATES = ("terms", "dictionary", "queries")  # steps of an adaptation
+OF_MODELS = ("candidates", "stages", "choice")  # and those after them
 MODELS_COMPARED = 3  # at a choice without words: the base model, half of the change, all of it
 MODELS_ASKED = 3  # at a choice without words: the base model, the best, the one kept in its place
 
@@ -79,12 +81,17 @@ def expected(
     documents: Sequence[Document],
     total: int,
     done: Container[str] = (),
+    until: str | None = None,
 ) -> list[Expected]:
     """The parts that take long, in their order. `tokenizer`: of the model that is adapted.
 
-    `documents`: those looked at; `total`: those of the corpus; `done`: steps and stages that were done before.
+    `documents`: those looked at; `total`: those of the corpus; `done`: steps and stages that were done before; `until`:
+    the step after which nothing is done.
     """
     settings = request.settings
+    reading = Expected(f"reading {total:,} documents for terms", total * 1e-3 if request.extends else 0.0)
+    if until in BEFORE_CANDIDATES:  # no model reads anything
+        return [] if "terms" in done or reading.seconds < SHOWN else [reading]
     speeds = measure_speeds(
         request.model,
         documents,
@@ -120,10 +127,7 @@ def expected(
     scoring = scored * (A_QUERY * speeds.encoding + 0.01)
     comparing = (2**choices - 1) * MODELS_COMPARED * pool * speeds.encoding
     parts = [
-        (
-            "terms",
-            Expected(f"reading {total:,} documents for terms", total * 1e-3 if request.extends else 0.0),
-        ),
+        ("terms", reading),
         ("candidates", Expected(f"encoding {len(documents):,} documents with the base model", encoding)),
         ("candidates", Expected(f"encoding {len(documents):,} documents with the dense teacher", by_dense)),
         ("candidates", Expected(f"scoring documents for {scored:,} queries", scoring)),
@@ -135,7 +139,17 @@ def expected(
         ("choice", Expected("comparing models on the queries set aside", comparing)),
         ("choice", general_expected(speeds, MODELS_ASKED + choices - 1)),
     ]
-    return [row for name, row in parts if name not in done and row.seconds >= SHOWN]
+    last = OF_MODELS.index(until) if until in OF_MODELS else len(OF_MODELS)
+    return [
+        row
+        for name, row in parts
+        if name not in done and row.seconds >= SHOWN and OF_MODELS.index(_step_of(name)) <= last
+    ]
+
+
+def _step_of(part: str) -> str:
+    """The step in which a part is done: one of a stage's name is done among the stages."""
+    return part if part in ("candidates", "choice") else "candidates" if part == "terms" else "stages"
 
 
 def expected_of_plan(
