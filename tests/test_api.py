@@ -208,6 +208,36 @@ def test_mined_terms_are_a_sequence_with_evidence(
         sa.mine_terms(zorvex_collection, tiny_model, by="gains")
 
 
+def test_the_words_of_a_glossary_that_the_model_lacks(tiny_model, twelve_documents, sparse_adapt, tmp_path):
+    glossary = {
+        "zorvex": "how a team spends",
+        "server": "a machine",
+        "quornel": "nobody says it",
+        "the plan": "of it",
+    }
+    alone = sa.mine_terms(model=tiny_model, glossary=glossary)
+    assert [term.text for term in alone] == ["zorvex", "quornel"], "if a corpus said them all"
+    assert alone.summary[0] == "4 entries: 1 phrase, 2 new words, 1 word with a token"
+    assert "documents" not in str(alone) and " zorvex " in str(alone)
+    said = sa.mine_terms(twelve_documents, tiny_model, glossary=glossary)
+    assert [term.text for term in said] == ["zorvex"]
+    texts = [document.full_text.lower() for document in twelve_documents]
+    assert said.rows()[0]["documents"] == sum("zorvex" in text for text in texts) >= 2
+    assert {entry.entry.term: entry.refused for entry in said.entries}[
+        "quornel"
+    ] == "the corpus never says it"
+    pieces = sa.load(tiny_model).encoder.tokenizer.tokenize("zorvex")
+    assert said.to_frame().to_dict("records")[0]["pieces"] == " ".join(pieces)
+    (tmp_path / "glossary.csv").write_text("term,definition\nzorvex,how a team spends\n")
+    words = ("terms", "--glossary", tmp_path / "glossary.csv", "--model", tiny_model)
+    ran = sparse_adapt(*words, "-o", tmp_path / "terms.json")
+    assert ran.status == 0 and "1 words of them get a token" in ran.out
+    assert [term.text for term in sa.terms.mining.read_terms(tmp_path / "terms.json")] == ["zorvex"]
+    assert f"adapt CORPUS --glossary {tmp_path / 'glossary.csv'}" in ran.err
+    for refused, why in ((("terms",), "terms needs CORPUS"), ((*words, "--top", "3"), "leave out --top")):
+        assert why in sparse_adapt(*refused).err
+
+
 def test_explaining_takes_scores_apart(model, zorvex_collection, frame):
     found = sa.explain(model, "who owns the server", zorvex_collection, top=3)
     assert found == sa.explain(model, "who owns the server", frame, top=3)

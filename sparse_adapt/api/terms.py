@@ -5,12 +5,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple, NoReturn, overload
 
-from sparse_adapt.api.checks import check_free_file
+from sparse_adapt.api.checks import a_file_or_folder, check_free_file
 from sparse_adapt.api.following import column_words, free, line
 from sparse_adapt.api.options import (
+    CORPUS_PLACE,
     LLM,
     Columns,
-    CorpusAtPlace,
     Model,
     Option,
     Overwrite,
@@ -27,10 +27,12 @@ from sparse_adapt.report.tables import Column, Row, Table
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-    from sparse_adapt.collection.arguments import Corpus
+    from sparse_adapt.collection.arguments import Corpus, DefinitionsLike, DocumentsLike
+    from sparse_adapt.collection.columns import ColumnsLike
     from sparse_adapt.synthetic.answers import Tally
     from sparse_adapt.synthetic.written_definitions import WrittenDefinition
     from sparse_adapt.terms.mining import Term
+    from sparse_adapt.terms.uses import Use
 
 GAIN, WORDPIECE = "gain", "wordpiece"
 PAYING = 0.25  # share of the mean gain
@@ -45,6 +47,12 @@ COLUMNS = (
     Column("zipf", "zipf", decimals=2),
     Column("log_odds", "log odds", decimals=2),
     Column("pieces", "pieces now", "token"),
+)
+COLUMNS_OF_GLOSSARY = (
+    Column("term", "gets a token", "token"),
+    Column("entry", "entry", "text"),
+    Column("pieces", "pieces now", "token"),
+    Column("documents", "documents"),
 )
 
 
@@ -152,11 +160,79 @@ class MinedTerms(CommandResult, Sequence["Term"]):
         return After(notes=notes, wrote=wrote, next_steps=[line("adapt", self.command[1], *named)])
 
 
+@dataclass(frozen=True, repr=False)
+class GlossaryTerms(MinedTerms):
+    """The words of a glossary that are to get a token, and what becomes of each entry.
+
+    `entries` have a kind, the documents that say them (with a corpus), and the word that gets a token; `summary` counts
+    them in words.
+    """
+
+    entries: tuple["Use", ...] = ()
+    summary: tuple[str, ...] = ()
+    pieces: tuple[str, ...] = ()  # of each term, as the model reads it now
+    counted: bool = True  # whether a corpus says how often
+
+    def rows(self) -> list[Row]:
+        """A row for each word that gets a token: its entry, its pieces now, and the documents that say the entry."""
+        pieces = {term.text: piece for term, piece in zip(self.terms, self.pieces, strict=True)}
+        return [
+            {
+                "term": use.token,
+                "entry": use.entry.term,
+                "pieces": pieces[use.token],
+                "documents": use.documents if self.counted else None,
+            }
+            for use in self.entries
+            if use.token
+        ]
+
+    def to_dict(self) -> dict[str, object]:
+        """The words, then what becomes of each entry."""
+        entries = [
+            {
+                "entry": use.entry.term,
+                "kind": use.kind,
+                "documents": use.documents if self.counted else None,
+                "token": use.token,
+                "refused": use.refused,
+            }
+            for use in self.entries
+        ]
+        return {"terms": self.rows(), "entries": entries, "summary": list(self.summary)}
+
+    def data(self) -> object:
+        """All of it."""
+        return self.to_dict()
+
+    def sections(self) -> Sequence[Section]:
+        """How many entries of each kind there are, and the words that get a token as a table."""
+        columns = COLUMNS_OF_GLOSSARY if self.counted else COLUMNS_OF_GLOSSARY[:-1]
+        note = f"the first {SHOWN} of {len(self):,}" if len(self) > SHOWN else ""
+        table = [Table("", columns, self.rows()[:SHOWN], note)] if self.terms else []
+        return untitled(*self.summary, *table)
+
+    def after(self) -> After:
+        """What was written, and how the glossary is used."""
+        message = f"{len(self):,} terms; read it, and delete what isn't one"
+        wrote = [] if self.place is None else [(self.place, message)]
+        return After(wrote=wrote, next_steps=[line(*self.command)] if self.command else [])
+
+
 @declared
 def mine_terms(
-    corpus: CorpusAtPlace,
+    corpus: Annotated["DocumentsLike | None", CORPUS_PLACE] = None,
     model: Model = "splade-tiny",
     *,
+    glossary: Annotated[
+        "DefinitionsLike | None",
+        Option(
+            "Instead, list the words of this glossary that the model has no token for, and what becomes of each entry; "
+            "with a corpus, by what it says.",
+            metavar="FILE",
+            check=a_file_or_folder,
+        ),
+    ] = None,
     top: Annotated[
         int | None,
         Option(
@@ -199,12 +275,13 @@ def mine_terms(
 
     Each word comes with the evidence for it.
 
-    corpus: a place, or documents in memory (see `collection.arguments`). by: `gain`, what a token saves over the corpus
-    in nats, or `wordpiece`, what a vocabulary trained on the corpus has. Of gain, terms end before the first that saves
-    less than `share` of the mean of those before it; with `top`, the best so many come whatever they save. define: a
-    model that writes is asked for a definition of each (`llm`), and `defined` says what became of its answers. Raises
-    InputError for a corpus that can't be read or has no such word, ConfigError for another criterion and for a model
-    that doesn't answer.
+    corpus: a place, or documents in memory (see `collection.arguments`). glossary: terms and definitions, whose words
+    without a token are listed in place of the corpus's, with what becomes of each entry (`GlossaryTerms`). by: `gain`,
+    what a token saves over the corpus in nats, or `wordpiece`, what a vocabulary trained on the corpus has. Of gain,
+    terms end before the first that saves less than `share` of the mean of those before it; with `top`, the best so many
+    come whatever they save. define: a model that writes is asked for a definition of each (`llm`), and `defined` says
+    what became of its answers. Raises InputError for a corpus that can't be read or has no such word, ConfigError for
+    another criterion and for a model that doesn't answer.
 
     >>> import sparse_adapt as sa
     >>> sa.mine_terms("gatrocraptic", top=1)
@@ -212,6 +289,12 @@ def mine_terms(
     """
     place = None if out is None else Path(out)
     check_free_file(None if place is None else Place(place, overwrite), "terms")
+    if glossary is not None:
+        if top is not None or by != GAIN or define is not None:
+            raise ConfigError("--glossary lists all its words; leave out --top, --by, --define and --llm")
+        return _of_glossary(glossary, corpus, str(model), columns, place, overwrite, progress)
+    if corpus is None:
+        raise ConfigError("terms needs CORPUS, whose words are listed, or --glossary FILE")
     if (define is None) != (llm is None):
         raise ConfigError(
             "--define FILE and --llm URL#MODEL go together: where definitions go, and who writes them"
@@ -241,6 +324,52 @@ def mine_terms(
                 best_terms, source, Place(Path(define), overwrite, resumable=False), llm, tokenizer, bars
             )
     mined = MinedTerms(tuple(best_terms), criterion, place, command, defined)
+    if place is not None:
+        mined.save(place, overwrite=overwrite)
+    return mined
+
+
+def _of_glossary(
+    glossary: "DefinitionsLike",
+    corpus: "DocumentsLike | None",
+    model: str,
+    columns: "ColumnsLike",
+    place: Path | None,
+    overwrite: bool,
+    progress: bool | None,
+) -> GlossaryTerms:
+    """What becomes of a glossary's entries by what a corpus says, or, without one, if it said them all."""
+    from functools import partial
+
+    from sparse_adapt.collection.arguments import Corpus, chooses_definitions, definitions_of
+    from sparse_adapt.model.saved import tokenizer_of
+    from sparse_adapt.terms.alternatives import is_token
+    from sparse_adapt.terms.entries import EntryKeys, read_entries
+    from sparse_adapt.terms.mining import Term
+    from sparse_adapt.terms.uses import LEAST_DOCUMENTS, summary, uses
+
+    tokenizer = tokenizer_of(model)
+    keys = EntryKeys(tokenizer)
+    of_glossary = chooses_definitions(columns)
+    read = read_entries(definitions_of(glossary, columns if of_glossary else ()), keys)
+    source = None if corpus is None else Corpus.of(corpus, () if of_glossary else columns)
+    with progress_bars(progress) as bars:
+        if source is None:
+            texts = (form for each in read.entries for form in each.forms for _ in range(LEAST_DOCUMENTS))
+        else:
+            texts = (each.full_text for each in bars.counted(source.read(), "documents"))
+        found = uses(read.entries, texts, keys, partial(is_token, tokenizer))
+    terms = [Term(word, "glossary") for word in dict.fromkeys(use.token for use in found if use.token)]
+    named = ["--glossary", glossary] if isinstance(glossary, str | Path) else []
+    mined = GlossaryTerms(
+        tuple(terms),
+        place=place,
+        command=("adapt", source.name if source else "CORPUS", *map(str, named)) if named else (),
+        entries=tuple(found),
+        summary=(*summary(found), *read.remarks),
+        pieces=tuple(" ".join(tokenizer.tokenize(term.text)) for term in terms),
+        counted=source is not None,
+    )
     if place is not None:
         mined.save(place, overwrite=overwrite)
     return mined
