@@ -40,6 +40,7 @@ __all__ = [
     "Model",
     "SparseAdaptError",
     "adapt",
+    "add_terms",
     "add_words",
     "calibrate",
     "candidates",
@@ -73,6 +74,7 @@ __all__ = [
 TYPE_CHECKING = False  # as typing has it, which takes a while to load
 if TYPE_CHECKING:
     from sparse_adapt.api.adapting import adapt
+    from sparse_adapt.api.adding import add_terms
     from sparse_adapt.api.calibrating import calibrate
     from sparse_adapt.api.checking import check, verify
     from sparse_adapt.api.exporting import check_export, export
@@ -97,6 +99,7 @@ _PLACES = {
     "Model": "api.models",
     "SparseAdaptError": "errors",
     "adapt": "api.adapting",
+    "add_terms": "api.adding",
     "add_words": "api.words",
     "calibrate": "api.calibrating",
     "candidates": "api.preparing",

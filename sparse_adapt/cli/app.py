@@ -37,6 +37,7 @@ PANELS: dict[str, tuple[CommandRow | str, ...]] = {  # a stage stands by its nam
         CommandRow("words", f"{API}.words:add_words"),
         CommandRow("adapt", f"{API}.adapting:adapt"),
         CommandRow("check", f"{API}.checking:check"),
+        CommandRow("add-terms", f"{API}.adding:add_terms"),
     ),
     "Prepare": (
         CommandRow("terms", f"{API}.terms:mine_terms"),
