@@ -30,6 +30,8 @@ from sparse_adapt.stages.record import StageRecord, new_record, read_stage_recor
 from sparse_adapt.terms.mining import TermsLike, terms_of
 from sparse_adapt.training.loop import HISTORY_FILE, read_history
 
+SHORT = 400  # signs of texts whose products cost less than rounding the head's rows to rule most of them out
+
 
 class Model:
     """An encoder, and where it came from.
@@ -122,7 +124,8 @@ class Model:
             if not isinstance(self.encoder, SparseEncoder):
                 return self.encoder.encode(plain, progress=advance)
             if side == "query":
-                return query_vectors(self.encoder, plain, progress=advance)
+                long = sum(map(len, plain)) > SHORT
+                return query_vectors(self.encoder, plain, filtered=long, progress=advance)
             return document_vectors(self.encoder, documents, progress=advance)
 
     @declared

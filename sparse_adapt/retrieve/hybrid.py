@@ -30,10 +30,10 @@ def document_vectors(
 
 
 def query_vectors(
-    model: SparseEncoder, texts: Sequence[str], *, progress: Progress = no_progress
+    model: SparseEncoder, texts: Sequence[str], *, filtered: bool = True, progress: Progress = no_progress
 ) -> csr_matrix:
     """The vectors of queries: (B, V), float32; (B, W) with exact words. Raises what `encode` does."""
-    weights = encode(model, texts, "query", progress=progress)
+    weights = encode(model, texts, "query", filtered=filtered, progress=progress)
     if model.words is None:
         return weights
     return beside(weights, model.words.queries(texts, model.tokenizer), FIRST)
