@@ -146,3 +146,35 @@ def test_keywords_and_journal_follow_a_title_where_they_are_asked_for(documents)
     assert texts and all(text == f"On {name}, pumps, wells" for name, text in texts.items())
     kept = {each.document_id: each for each in found.documents}
     assert (kept[first].title, kept[first].journal) == ("", "Annals of  wells")
+
+
+NOTICE = "All other trademarks not owned by the firm belong to the owners that are named below."
+
+
+def test_what_nobody_asks_makes_no_query():
+    """A sentence that stands in several documents, markup of images and links, and a word that is said twice."""
+    words = [
+        "apple",
+        "bridge",
+        "candle",
+        "desert",
+        "engine",
+        "forest",
+        "garden",
+        "harbour",
+        "island",
+        "jungle",
+    ]
+    documents = [
+        Document(
+            str(n),
+            f"{NOTICE} ![[Image NOT FOUND]](http://x.org/{n}.png) shows how a {one} is mended and kept in order today. "
+            f"A {one} stands near the old {one} while {one} {one} {one} is what the list of the {one} says again. "
+            f"Somebody who keeps a {one} has to look after it for years, and {n} of them were lost.",
+        )
+        for n, one in enumerate(words)
+    ]
+    texts = [query.text for query in make_queries(documents, Queries(count=99, per_document=3)).queries]
+    assert len(texts) >= len(words)
+    assert not [text for text in texts if "trademarks" in text or "![" in text or ".png" in text]
+    assert not [text for text in texts if len(text.split()) < 5 and len({*text.split()}) < len(text.split())]

@@ -49,6 +49,8 @@ WORD = re.compile(
     r"|[^\W_]+(?:[-'\u2019._][^\W_]+)*"
 )
 
+MARKUP = re.compile(r"!\[|\]\(|</?[a-z][^<>]*>|https?://|\.(?:png|jpe?g|gif|svg)\b", re.IGNORECASE)
+
 Write = Callable[[Sequence[Document]], list[list[tuple[str, str]]]]
 """Documents -> for each the queries that a model writes, with their kinds."""
 
@@ -138,11 +140,14 @@ def make_queries(
     set_aside = min(settings.held, len(order) // 4)
     queries: list[SyntheticQuery] = []
     seen: set[str] = set()
+    repeated = repeated_sentences(documents[row] for row in different)
     for split, rows, wanted in (
         (HELD, order[:set_aside], settings.held),
         (TRAIN, order[set_aside:], settings.count),
     ):
-        queries += _queries_of(documents, rows, wanted, split, _Maker(rarity, random, seen, settings))
+        queries += _queries_of(
+            documents, rows, wanted, split, _Maker(rarity, random, seen, settings, repeated)
+        )
     if write is None and not any(query.split == HELD for query in queries):
         raise InputError(
             place,
@@ -179,6 +184,20 @@ class _Maker(NamedTuple):
     random: Generator
     seen: set[str]
     settings: QuerySettings
+    repeated: set[str]  # sentences that several documents say
+
+    def sentences(self, text: str) -> Iterator[str]:
+        """The sentences of a text that somebody might ask: its own, and no markup of images, links and addresses."""
+        return (each for each in sentences(text) if not MARKUP.search(each) and each not in self.repeated)
+
+
+def repeated_sentences(documents: Iterable[Document]) -> set[str]:
+    """Sentences that more than one document says, such as a notice at each foot."""
+    once, several = set[str](), set[str]()
+    for document in documents:
+        for sentence in set(sentences(document.text[:CHARACTERS])):
+            (several if sentence in once else once).add(sentence)
+    return several
 
 
 def _queries_of(
@@ -235,7 +254,7 @@ def _telling_sentence(text: str, maker: _Maker) -> str | None:
     """One of the most telling sentences of a text that keeps enough without it."""
     total = len(WORD.findall(text))
     scored = []
-    for sentence in dict.fromkeys(sentences(text)):
+    for sentence in dict.fromkeys(maker.sentences(text)):
         words = WORD.findall(sentence)
         if SHORTEST_SENTENCE <= len(words) <= LONGEST_SENTENCE and total - len(words) >= LEFT:
             scored.append((-maker.rarity.mean(words), sentence))
@@ -247,7 +266,7 @@ def _phrase(text: str, maker: _Maker) -> str | None:
     """A few neighbouring words that say much about a text: rare in the corpus, frequent here."""
     shortest, longest = PHRASE_WORDS
     counts: Counter[str] = Counter()
-    for sentence in sentences(text):
+    for sentence in maker.sentences(text):
         run: list[str] = []
         for word in [*WORD.findall(sentence), ""]:
             if word and maker.rarity.says_something(word):
@@ -263,9 +282,14 @@ def _phrase(text: str, maker: _Maker) -> str | None:
             phrase,
         )
         for phrase in counts
-        if len(phrase.split()) >= shortest
+        if len(phrase.split()) >= shortest and not _repeats_a_word(phrase)
     )[:TELLING]
     return scored[int(maker.random.integers(len(scored)))][1] if scored else None
+
+
+def _repeats_a_word(phrase: str) -> bool:
+    words = phrase.casefold().split()
+    return len({*words}) < len(words)
 
 
 def _written(
