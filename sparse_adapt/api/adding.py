@@ -51,10 +51,10 @@ def add_terms(
     overwrite: Overwrite = False,
     progress: bool | None = None,
 ) -> Unpacked:
-    """Give a model in use further terms, and name the documents to encode again.
+    """Give a model that is in use further terms of a glossary.
 
-    The words of a glossary that the model lacks get a token each and are taught by their definitions; every other
-    weight stays as it is, bit for bit.
+    The words that the model lacks get a token each and are taught by their definitions; every other weight stays as it
+    is, bit for bit, and the documents to encode again are named.
 
     model: an adapted model, or any other SPLADE model; it has to stay where it is, for packs are taken out of it again
     (`unpack --remove`). corpus: the documents of the index; those that say or activate a new term have another vector

@@ -134,7 +134,9 @@ class FeatureFields:
             f"from sparse_adapt.engines.{self.name.replace('-', '_')} import load\n"
             f'load(Path({json.dumps(str(export.path))}), "http://localhost:9200", "documents")'
         )
-        return f"{_curl_lines(export.path, 'documents')}{self._sample_lines(export, 'documents')}\n\n{python}"
+        joins = not export.manifest.facts.get("renumbered_tokens")
+        loading = _curl_lines(export.path, "documents", joins=joins)
+        return f"{loading}{self._sample_lines(export, 'documents')}\n\n{python}"
 
     def _sample_lines(self, export: ExportFolder, index: str) -> str:
         """A search for the heaviest tokens of a document, or nothing where no document has a weight."""
@@ -284,12 +286,16 @@ def rounded(weights: csr_matrix) -> csr_matrix:
     )
 
 
-def _curl_lines(folder: Path, index: str) -> str:
-    """Shell commands that load an export, part by part, into an index that is made where it isn't there."""
+def _curl_lines(folder: Path, index: str, *, joins: bool) -> str:
+    """Shell commands that load an export, part by part, into an index that is made where it isn't there.
+
+    `joins`: whether its documents may join others; those whose tokens have numbers of their own may not.
+    """
+    unless = f"curl -fs -o /dev/null -I $URL/{index} || " if joins else ""
     return "\n".join(
         [
             "URL=http://localhost:9200",
-            f"curl -fs -o /dev/null -I $URL/{index} || curl -fsS -X PUT $URL/{index} "
+            f"{unless}curl -fsS -X PUT $URL/{index} "
             f"-H 'Content-Type: application/json' --data-binary @{shlex.quote(str(folder / INDEX_FILE))}",
             f"for part in {shlex.quote(str(folder))}/documents/*.ndjson; do",
             f'  curl -fsS "$URL/{index}/_bulk?filter_path=errors,items.*.error" '
