@@ -77,6 +77,9 @@ def test_integers_of_a_data_frame_are_ids():
         ({"_id": "a", "text": "x"}, "documents: one dictionary, where a list of them is needed"),
         (7, "documents: can't be read from int"),
         (b"text", "documents: can't be read from bytes"),
+        ([Document("a", "x"), Document("b", None)], "documents:2: needs a string text (found: None)"),
+        ([Document("a", "x", None)], "documents:1: needs a string title (found: None)"),
+        ([Document(7, "x")], "documents:1: needs a string document_id (found: 7)"),
         (pandas.DataFrame({"text": ["x", None]}), 'documents:2: needs a string "text" (found: null)'),
     ],
 )

@@ -7,9 +7,10 @@ import pytest
 
 import sparse_adapt as sa
 from sparse_adapt.api.indexing import encode
+from sparse_adapt.collection.readers import Document, Query
 
-ODD = [None, True, -1, 0, 1.5, float("nan"), 10**30, "", "  ", "./nowhere", "a\0b", "\ud800", b"x", [], [None], [1],
-       ["a", 2], {}, {1: 2}, {"a": None}, object()]  # fmt: skip
+ODD = [None, True, -1, 0, 1.5, float("nan"), 10**30, "", "  ", "./nowhere", "a\0b", "\ud800", "x" * 5000, b"x", [],
+       [None], [1], ["a", 2], {}, {1: 2}, {"a": None}, object(), [Document("a", None)], [Query(1, None)]]  # fmt: skip
 DOCUMENTS = ["a team decides how a zorvex is spent", "a bird sings", "planes land"]
 HOW = {"device": "cpu", "max_tokens": 16, "progress": False}
 OUT = iter(f"out-{number}" for number in count())

@@ -185,7 +185,12 @@ class Declared(NamedTuple):
                 if not within:
                     raise ConfigError(f"{called} should be {word} than or equal to {bound} (found: {value})")
         if option.check is not None and isinstance(value, str | Path):
-            option.check(str(value))
+            try:
+                option.check(str(value))
+            except OSError as error:  # a path that the system can't look at, such as one that is too long
+                raise ConfigError(
+                    f"{called} {reprlib.repr(str(value))}: {error.strerror or error}; check the path"
+                ) from error
 
 
 def _extras(annotation: object) -> tuple[object, ...]:

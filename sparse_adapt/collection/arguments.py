@@ -6,9 +6,11 @@ with these columns, or any iterable of `Document`. Queries, judgements and defin
 raises InputError that names the item, counted from 1 as lines of a file are: `documents:3: needs a string "text"`.
 """
 
+import reprlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import TypeVar
 
 from sparse_adapt.collection.columns import (
     DOCUMENTS,
@@ -52,6 +54,7 @@ ATTRIBUTES = (
 MISSING = ("NAType", "NaTType")  # of pandas, which compare with nothing
 
 Place = str | Path
+Fields = TypeVar("Fields", Document, Query)
 QueriesLike = Place | Iterable[str | Mapping[str, object] | Query] | Mapping[str, str]
 JudgementsLike = Place | Mapping[str, Mapping[str, int] | Iterable[str]] | Iterable[Mapping[str, object]]
 DefinitionsLike = Place | Iterable[Mapping[str, object] | tuple[str, str] | Definition] | Mapping[str, str]
@@ -201,7 +204,7 @@ def items_of(source: object, what: str) -> Iterable[object]:
 
 def _document(number: int, item: object, keys: Keys) -> Document:
     if isinstance(item, Document):
-        return item
+        return _of_strings("documents", number, item)
     if isinstance(item, str):
         return Document(str(number), item)
     return document_of(_record("documents", number, _keyed(item, "_id", "text")), keys, str(number))
@@ -209,9 +212,18 @@ def _document(number: int, item: object, keys: Keys) -> Document:
 
 def _query(number: int, item: object, keys: Keys) -> Query:
     if isinstance(item, Query):
-        return item
+        return _of_strings("queries", number, item)
     fields = {"text": item} if isinstance(item, str) else _keyed(item, "_id", "text")
     return query_of(_record("queries", number, fields), keys, str(number))
+
+
+def _of_strings(what: str, number: int, item: Fields) -> Fields:
+    """A record of ours as it is. Raises InputError for one that holds anything but strings."""
+    for each in fields(item):
+        value = getattr(item, each.name)
+        if not isinstance(value, str):
+            raise InputError(what, f"needs a string {each.name} (found: {reprlib.repr(value)})", line=number)
+    return item
 
 
 def _defining(number: int, item: object) -> JsonLine:
