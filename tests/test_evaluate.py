@@ -30,6 +30,7 @@ from sparse_adapt.retrieve.evaluate import (
     compare,
     evaluate_dense,
     evaluate_model,
+    evaluate_ranking,
     evaluate_run,
     evaluate_vectors,
     evaluation,
@@ -97,15 +98,15 @@ def test_an_empty_result_counts_as_zero():
 
 def test_the_document_that_a_query_is_is_no_answer_to_it():
     run = {"a": {"a": 9.0, "b": 1.0}, "b": {"c": 5.0, "b": 4.0, "a": 3.0}}
-    means = evaluate_run(run, {"a": {"b": 1}, "b": {"a": 1}}).means
-    assert means["mrr@10"] == pytest.approx(
+    documents = (Document("a", "a pump"), Document("b", "a valve"), Document("c", "a bird"))
+    asked = Query("a", "A pump"), Query("b", "a valve")
+    collection = Collection(documents, asked, {"a": {"b": 1}, "b": {"a": 1}})
+    found = evaluate_ranking(run, collection)
+    assert found.means()["mrr@10"] == pytest.approx(
         (1 + 1 / 2) / 2
-    )  # with the queries themselves it would be (1/2 + 1/3) / 2
-
-
-def test_ids_of_queries_and_documents_that_are_alike_by_chance_leave_nothing_out():
-    run = {"1": {"1": 9.0, "2": 1.0}, "2": {"2": 5.0, "1": 4.0}}
-    assert evaluate_run(run, {"1": {"1": 1}, "2": {"1": 1}}).means["mrr@10"] == pytest.approx((1 + 1 / 2) / 2)
+    )  # with the queries themselves (1/2 + 1/3) / 2
+    other = Collection(documents, (Query("a", "which pump"), asked[1]), collection.judgements)
+    assert evaluate_ranking(run, other).means()["mrr@10"] == pytest.approx((1 / 2 + 1 / 2) / 2)
 
 
 def test_numba_keeps_its_threads():
@@ -296,7 +297,8 @@ def test_queries_that_are_documents_are_said_and_left_out_of_their_own_rankings(
     write_judgements(tmp_path / "qrels" / "test.tsv", {"a": {"b": 1}, "q": {"a": 1}})
     collection = read_collection(tmp_path)
     told = (
-        "1 of 2 queries have the id of a document, which is left out of the query's own ranking, as BEIR does"
+        "1 of 2 queries have the id and the text of a document, which is left out of the query's own ranking, as "
+        "BEIR does"
     )
     assert capfd.readouterr().err == f"{tmp_path}: {told}\n"
     result = evaluate_vectors(vectors([[1], [1]]), vectors([[3], [2], [1]]), collection, depth)
@@ -308,6 +310,17 @@ def test_queries_that_are_documents_are_said_and_left_out_of_their_own_rankings(
     assert result.values["ndcg@10"].tolist() == [1.0, 1.0]
     dense = evaluate_dense(np.ones((2, 1), np.float32), np.array([[3], [2], [1]], np.float32), collection)
     assert list(dense.run["a"]) == ["b", "c"]
+
+
+def test_ids_that_are_alike_by_chance_leave_nothing_out(tmp_path, capfd):
+    (tmp_path / "qrels").mkdir()
+    write_documents(tmp_path / "corpus.jsonl", [Document("1", "a pump"), Document("2", "a valve")])
+    write_queries(tmp_path / "queries.jsonl", [Query("1", "which valve"), Query("2", "A  Valve")])
+    write_judgements(tmp_path / "qrels" / "test.tsv", {"1": {"2": 1}, "2": {"1": 1}})
+    collection = read_collection(tmp_path)
+    assert "1 of 2 queries have the id and the text of a document" in capfd.readouterr().err
+    result = evaluate_vectors(vectors([[1], [1]]), vectors([[3], [2]]), collection)
+    assert result.run == {"1": {"1": 3.0, "2": 2.0}, "2": {"1": 3.0}}
 
 
 def test_a_split_that_measures_nothing_is_refused(folder):

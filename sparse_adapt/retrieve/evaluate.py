@@ -132,10 +132,8 @@ class ModelResult:
 def evaluate_run(run: Run, judgements: Judgements, measures: Sequence[str] = USUAL) -> Measured:
     """Measures of a ranking, per query that has a positive judgement, in the order of the judgements.
 
-    A query's documents rank by score; equal scores keep the order in which the run names them. The document with the
-    query's own id isn't ranked.
+    A query's documents rank by score; equal scores keep the order in which the run names them.
     """
-    run = without_own(run, judgements)
     query_ids = judged_queries(judgements)
     answered = [index for index, query_id in enumerate(query_ids) if run.get(query_id)]
     values = {measure: np.zeros(len(query_ids)) for measure in measures}
@@ -153,25 +151,6 @@ def judged_queries(judgements: Judgements) -> tuple[str, ...]:
         for query_id, documents in judgements.items()
         if any(judgement > 0 for judgement in documents.values())
     )
-
-
-def without_own(run: Run, judgements: Judgements) -> Run:
-    """The same rankings, none of which holds the document that has the query's own id.
-
-    BEIR leaves it out (Thakur et al. 2021, arXiv:2104.08663), because such a query is the document. Where somebody
-    judges it relevant the ids are numbers that happen to be alike, and nothing is left out.
-    """
-    if _is_judged(judgements) or not any(query_id in scores for query_id, scores in run.items()):
-        return run
-    return {
-        query_id: {name: score for name, score in scores.items() if name != query_id}
-        for query_id, scores in run.items()
-    }
-
-
-def _is_judged(judgements: Judgements) -> bool:
-    """Whether a document with the id of some query is relevant to it."""
-    return any(documents.get(query_id, 0) > 0 for query_id, documents in judgements.items())
 
 
 def _as_arrays(ranking: dict[str, float], judged: dict[str, int]) -> tuple[Values, Values]:
@@ -248,16 +227,31 @@ def measurable(
         say_taken(str(source), f"{note}, and count as not found")
     collection = Collection(in_order, tuple(texts[query_id] for query_id in query_ids), judgements)
     if own := own_documents(collection):
-        note = f"{len(own):,} of {len(query_ids):,} queries have the id of a document"
+        note = f"{len(own):,} of {len(query_ids):,} queries have the id and the text of a document"
         say_taken(str(source), f"{note}, which is left out of the query's own ranking, as BEIR does")
     return collection
 
 
 def own_documents(collection: Collection) -> set[str]:
-    """The ids that queries share with documents, where a query is a document; see `without_own`."""
-    own = {query.query_id for query in collection.queries}
-    own &= {document.document_id for document in collection.documents}
-    return set() if _is_judged({query_id: collection.judgements[query_id] for query_id in own}) else own
+    """The ids of queries that are documents: the document of that id has the query's text.
+
+    BEIR leaves such a document out of the query's own ranking (Thakur et al. 2021, arXiv:2104.08663). Ids that are
+    numbers may be alike by chance, and so may a document that is judged relevant to the query of its id.
+    """
+    texts = {query.query_id: plain(query.text) for query in collection.queries}
+    same = {each.document_id for each in collection.documents if _is_text_of(each, texts)}
+    return {name for name in same if collection.judgements[name].get(name, 0) <= 0}
+
+
+def _is_text_of(document: Document, texts: Mapping[str, str]) -> bool:
+    """Whether a document has the text of the query of its own id."""
+    asked = texts.get(document.document_id)
+    return bool(asked) and asked in (plain(document.text), plain(document.full_text))
+
+
+def plain(text: str) -> str:
+    """A text in lower case, its words parted by one space each."""
+    return " ".join(text.lower().split())
 
 
 def evaluate_model(
@@ -324,7 +318,11 @@ def _measured(run: Run, depth: int, sizes: Sequence[Values], collection: Collect
 def evaluate_ranking(run: Run, collection: Collection, depth: int = DEPTH) -> ModelResult:
     """The measures of a ranking that something else made, of whose vectors nothing is known."""
     judgements = {query.query_id: collection.judgements[query.query_id] for query in collection.queries}
-    rankings = without_own(run, judgements)
+    own = own_documents(collection)
+    rankings = {
+        query_id: {name: score for name, score in scores.items() if name != query_id or query_id not in own}
+        for query_id, scores in run.items()
+    }
     run = {query_id: dict(islice(scores.items(), depth)) for query_id, scores in rankings.items()}
     return ModelResult(collection.queries, evaluate_run(run, judgements, collection.measures).values, run)
 

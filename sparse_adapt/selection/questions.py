@@ -6,7 +6,7 @@ from typing import TypeVar
 import numpy as np
 
 from sparse_adapt.collection.lines import say_taken
-from sparse_adapt.retrieve.evaluate import Collection, read_collection
+from sparse_adapt.retrieve.evaluate import Collection, plain, read_collection
 from sparse_adapt.synthetic.background import background_pairs
 from sparse_adapt.synthetic.general import general_measure
 
@@ -58,10 +58,10 @@ def say_cautions(source: str, collection: Collection, base: float | None) -> Non
 def cautions(collection: Collection, base: float | None) -> Iterator[str]:
     """That it shares texts with what teaches, and that its questions are too easy to show a loss."""
     own_passages, own_questions = (
-        {_plain(each.text) for each in side} for side in zip(*background_pairs(), strict=True)
+        {plain(each.text) for each in side} for side in zip(*background_pairs(), strict=True)
     )
-    questions = sum(_plain(each.text) in own_questions for each in collection.queries)
-    passages = sum(_plain(each.text) in own_passages for each in collection.documents)
+    questions = sum(plain(each.text) in own_questions for each in collection.queries)
+    passages = sum(plain(each.text) in own_passages for each in collection.documents)
     if questions or passages:
         yield (
             f"{questions:,} of {len(collection.queries):,} questions and {passages:,} of "
@@ -69,7 +69,3 @@ def cautions(collection: Collection, base: float | None) -> Iterator[str]:
         )
     if base is not None and base > SATURATED:
         yield f"nDCG@10 of the first model is {base:.3f}: questions so easy hardly show a loss; `general` is harder"
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.lower().split())
