@@ -3,7 +3,6 @@
 import json
 import math
 import shutil
-import sys
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 from transformers import BertModel
 
-from sparse_adapt.errors import MissingExtraError, ModelError
+from sparse_adapt.errors import ModelError
 from sparse_adapt.files.writing import write_json
 from sparse_adapt.model.dense import DenseEncoder, fast_precision
 from sparse_adapt.model.idf import of_mean, scaled, sqrt_idf
@@ -65,13 +64,6 @@ def test_top_k_agrees_with_the_scores():
     for row, (found, scores) in zip(bm25.scores(queries), bm25.top_k(queries, 10), strict=True):
         assert scores == pytest.approx(np.sort(row)[::-1][:10], rel=1e-5)
         assert row[found] == pytest.approx(scores, rel=1e-5)
-
-
-@pytest.mark.parametrize("module", ["bm25s", "Stemmer"])
-def test_bm25_says_what_to_install(monkeypatch, module):
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'sparse-adapt\[teacher\]'"):
-        Bm25.fit(TEXTS)
 
 
 # -- the sum ------------------------------------------------------------------------------------

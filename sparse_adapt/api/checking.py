@@ -64,7 +64,7 @@ def check(corpus: CorpusNamed, model: Model = "splade-tiny", *, columns: Columns
 
     >>> import sparse_adapt as sa
     >>> sa.check("gatrocraptic").counts["queries"]
-    60
+    71
     """
     from sparse_adapt.collection.arguments import Corpus
     from sparse_adapt.collection.examples import (

@@ -7,20 +7,20 @@ any other sparse model.
 Dimensions: N documents, Q queries, S stems.
 """
 
-from collections.abc import Callable, Sequence
-from types import ModuleType
+from collections.abc import Sequence
 
+import bm25s
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_matrix
+from Stemmer import Stemmer
 
-from sparse_adapt.errors import MissingExtraError
 from sparse_adapt.retrieve.search import Searcher, TopDocuments
 
-EXTRA = "teacher"
 SATURATION = 0.9  # k1: how soon repeating a word stops to count
 LENGTH = 0.4  # b: how much a long document has to pay
 WORD = r"(?u)\b\w\w+\b"
+PORTER = Stemmer("porter")
 STOP_WORDS = "english"  # the 33 that Lucene leaves out, by bm25s's list
 
 
@@ -36,8 +36,7 @@ class Bm25:
 
     @classmethod
     def fit(cls, texts: Sequence[str], *, k1: float = SATURATION, b: float = LENGTH) -> "Bm25":
-        """Weigh every stem of every text. Raises MissingExtraError without bm25s or PyStemmer."""
-        bm25s = _bm25s()
+        """Weigh every stem of every text."""
         stemmed = _stemmed(texts)
         if not any(stemmed):
             return cls(csr_matrix((len(texts), 0), dtype=np.float32), ())
@@ -78,30 +77,12 @@ def _stemmed(texts: Sequence[str]) -> list[list[str]]:
 
     Single characters and stop words are left out before stemming.
     """
-    stems: list[list[str]] = _bm25s().tokenize(
+    stems: list[list[str]] = bm25s.tokenize(
         list(texts),
         token_pattern=WORD,
         stopwords=STOP_WORDS,
-        stemmer=_porter(),
+        stemmer=PORTER.stemWords,
         return_ids=False,
         show_progress=False,
     )
     return stems
-
-
-def _bm25s() -> ModuleType:
-    try:
-        import bm25s
-    except ImportError as error:
-        raise MissingExtraError("bm25s", EXTRA) from error
-    module: ModuleType = bm25s
-    return module
-
-
-def _porter() -> Callable[[list[str]], list[str]]:
-    try:
-        from Stemmer import Stemmer
-    except ImportError as error:
-        raise MissingExtraError("PyStemmer", EXTRA) from error
-    stem: Callable[[list[str]], list[str]] = Stemmer("porter").stemWords
-    return stem

@@ -20,7 +20,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.examples import read_candidates
 from sparse_adapt.collection.readers import Document, read_run
-from sparse_adapt.errors import InputError, MissingExtraError, ModelError
+from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.model.dense import SMALL, DenseEncoder
 from sparse_adapt.model.folder import ModelFolder
 from sparse_adapt.model.idf import scaled, sqrt_idf
@@ -139,9 +139,7 @@ def make_teacher(
     weighed = scaled(vectors, token_scales).T.tocsr()
     plain = vectors.T.tocsr()
     members = [Ranker("base model with idf", lambda queries: _product(student, queries, weighed), True)]
-    statistics = _statistics(texts)
-    if statistics is not None:
-        members.append(Ranker("BM25", statistics.scores))
+    members.append(Ranker("BM25", Bm25.fit(texts).scores))
     if dense is not None:
         document_vectors = dense.encode(
             texts,
@@ -162,13 +160,6 @@ def make_teacher(
 def _product(student: SparseEncoder, queries: Sequence[str], documents: csr_matrix) -> NDArray[np.float32]:
     """Scores (Q, N) of documents given as (V, N)."""
     return np.asarray((encode(student, list(queries), "query") @ documents).todense())
-
-
-def _statistics(texts: Sequence[str]) -> Bm25 | None:
-    try:
-        return Bm25.fit(texts)
-    except MissingExtraError:
-        return None
 
 
 def _short(source: str) -> str:
