@@ -7,13 +7,21 @@ import re
 
 import numpy as np
 import pytest
+from families import FAMILIES, build
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import ConfigError, InputError, ModelError
 from sparse_adapt.model.exact.analysis import Analyzer
 from sparse_adapt.model.exact.language import NONE, Language, general_shares, language_of
 from sparse_adapt.model.exact.statistics import Statistics
-from sparse_adapt.model.exact.words import EXACT_WORDS_FILE, FIRST, WIDTH, ExactWords, WordSettings, column_of
+from sparse_adapt.model.exact.words import (
+    EXACT_WORDS_FILE,
+    FIRST_WORD,
+    WIDTH,
+    ExactWords,
+    WordSettings,
+    column_of,
+)
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.words import WordOptions, exact_words, fragments, updated
 from sparse_adapt.retrieve.columns import beside, only, products, used_columns
@@ -109,7 +117,7 @@ def test_a_language_without_stems_is_refused():
 def test_a_column_is_the_same_on_every_machine():
     assert column_of("pump") == 283_244_092
     columns = {column_of(str(number)) for number in range(20_000)}
-    assert len(columns) >= 19_998 and min(columns) >= FIRST and max(columns) < WIDTH
+    assert len(columns) >= 19_998 and min(columns) >= FIRST_WORD and max(columns) < WIDTH
 
 
 # -- weights ----------------------------------------------------------------------------------------
@@ -183,7 +191,7 @@ def test_a_document_keeps_its_heaviest_weights_beside_all_words(hybrid):
         document_vectors(hybrid, [Document("1", "a bird sings")]),
         encode(hybrid, ["a bird sings"], "document"),
     )
-    tokens, words = own.indices < FIRST, own.indices >= FIRST
+    tokens, words = own.indices < FIRST_WORD, own.indices >= FIRST_WORD
     assert (tokens.sum(), words.sum()) == (3, 2)
     assert sorted(own.data[tokens]) == pytest.approx(sorted(whole.data)[-3:])
     assert query_vectors(hybrid, ["a bird sings"]).nnz == encode(hybrid, ["a bird sings"], "query").nnz + 2
@@ -192,7 +200,7 @@ def test_a_document_keeps_its_heaviest_weights_beside_all_words(hybrid):
 def test_a_word_that_no_statistic_knows_matches(hybrid):
     vectors = document_vectors(hybrid, [Document("1", "about ERR-4012"), Document("2", "about ERR-4013")])
     found = query_vectors(hybrid, ["ERR-4012"])
-    columns = found.indices[found.indices >= FIRST]
+    columns = found.indices[found.indices >= FIRST_WORD]
     scores = products(only(found, columns), only(vectors, columns)).toarray()[0]
     assert scores[0] > scores[1] > 0  # the second by `err` alone
     assert column_of("err-4012") in vectors[0].indices and column_of("err-4012") not in vectors[1].indices
@@ -214,7 +222,7 @@ def test_columns_that_are_used_stand_side_by_side():
 def test_two_parts_are_put_beside_each_other(model):
     words = ExactWords(WordSettings(**PLAIN)).documents([Document("1", "pump")])
     weights = encode(model, ["a bird sings"], "document")
-    whole = beside(weights, words, FIRST)
+    whole = beside(weights, words, FIRST_WORD)
     assert whole.shape == (1, WIDTH) and whole.nnz == weights.nnz + words.nnz
     assert whole[0, column_of("pump")] == words[0, column_of("pump")] and whole.has_canonical_format
 
@@ -313,3 +321,18 @@ def test_a_damaged_file_is_one_line(hybrid, tmp_path, change):
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(ModelError, match=re.escape(EXACT_WORDS_FILE)):
         SparseEncoder.load(str(tmp_path / "m"))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_of_models_has_words(family, tmp_path, twelve_documents):
+    model = SparseEncoder.load(str(build(tmp_path / family, family)))
+    model.words = exact_words(model, lambda: twelve_documents, WordOptions())
+    vectors = document_vectors(model, twelve_documents)
+    found = products(query_vectors(model, ["zorvex"]), vectors)
+    assert vectors.shape == (12, WIDTH) and found.nnz and math.isfinite(model.words.weight)
+    inside = model.tokenizer.backend_tokenizer.encode("a server of", add_special_tokens=False).tokens
+    whole = any("server" in token for token in inside)
+    query = query_vectors(model, ["server"])
+    factor = 1.0 if whole else 2.0
+    expected = model.words.weight * model.words.settings.idf["server"] * factor
+    assert query[0, column_of("server")] == pytest.approx(expected, rel=1e-5)

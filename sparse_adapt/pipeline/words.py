@@ -7,6 +7,7 @@ of sentences of a sample of documents. No judgement is read for it, and nothing 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from numpy.random import default_rng
 from scipy.sparse import csr_matrix
 
@@ -18,7 +19,10 @@ from sparse_adapt.model.exact.analysis import Analyzer
 from sparse_adapt.model.exact.language import Language, language_of
 from sparse_adapt.model.exact.statistics import GENERAL, Statistics
 from sparse_adapt.model.exact.words import ExactWords, WordSettings
+from sparse_adapt.model.idf import DOCUMENTS
+from sparse_adapt.model.query_side import QuerySide
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import tokenize
 from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.columns import products
 from sparse_adapt.retrieve.encode import encode
@@ -112,6 +116,28 @@ def _of_statistics(statistics: Statistics, code: str, only_domain: bool) -> dict
         "unknown": round(statistics.idf_of(0.0), 4),
         "idf": idf,
     }
+
+
+# -- queries without a model ------------------------------------------------------------------------
+
+
+def idf_table(encoder: SparseEncoder, read: Read, progress: Progress = no_progress) -> QuerySide:
+    """A table for queries, with nothing trained: each token by its inverse document frequency in document vectors.
+
+    The vectors are those of some documents. The scale makes mean best scores those of the model's own queries, over
+    pieces of sentences. After Geng, Wang, Ru and Yang 2024, arXiv:2411.04403, who count tokens of texts.
+    """
+    documents = sample(read(), DOCUMENTS, SEED)
+    vectors = encode(encoder, [each.full_text for each in documents], "document", progress=progress)
+    present = np.bincount(vectors.indices, minlength=encoder.vocabulary_size)
+    idf = np.log((len(documents) + 1) / (present + 1)).astype(np.float32)
+    idf[encoder.tokenizer.all_special_ids] = 0.0
+    table, queries = QuerySide(idf, encoder.max_tokens), fragments(documents)
+    asked = tokenize(encoder.tokenizer, queries, encoder.max_tokens, special=False)
+    of_table = mean_best(table.vectors(asked), vectors)
+    of_model = mean_best(encode(encoder, queries, "query"), vectors)
+    scale = of_model / of_table if of_table else 1.0
+    return table.times(np.full(len(idf), scale, np.float32))
 
 
 # -- how much words count ---------------------------------------------------------------------------

@@ -31,9 +31,9 @@ from sparse_adapt.model.exact.analysis import MOST_KNOWN, Analyzer, Word
 from sparse_adapt.model.exact.language import Language
 
 EXACT_WORDS_FILE = "exact_words.json"
-FIRST = 1 << 20  # column of the first word; no vocabulary is as large
+FIRST_WORD = 1 << 20  # column of the first word; no vocabulary is as large
 SPACE = 1 << 29  # columns of words: of 60,000 words some 3 share one
-WIDTH = FIRST + SPACE  # below the billion that pgvector takes
+WIDTH = FIRST_WORD + SPACE  # below the billion that pgvector takes
 SATURATION, LENGTH = 0.9, 0.4  # k1 and b
 MARK = "="  # before a word in the name of its dimension, so that no token has the same
 
@@ -95,6 +95,14 @@ class ExactWords:
         """Of what decides the vectors of documents: statistics and the share may differ where it is equal."""
         return checksum_of_bytes(self.settings.model_dump_json(include=set(OF_DOCUMENTS)).encode())
 
+    def describe(self) -> str:
+        """How many words are known, of how many documents, and what they count."""
+        settings = self.settings
+        return (
+            f"{len(settings.idf):,} exact words of {settings.documents:,} documents (language: {settings.language}), "
+            f"share {settings.share:g}"
+        )
+
     def documents(self, documents: Sequence[Document]) -> csr_matrix:
         """The exact words of documents (B, W): each between 0 and 1, and as much for those of the title."""
         settings, rows = self.settings, []
@@ -126,7 +134,7 @@ class ExactWords:
         return self.weight * idf * (self.settings.pieces if cut else 1.0)
 
     def column(self, stem: str) -> int:
-        """The column of a word, by its letters alone: from `FIRST` on."""
+        """The column of a word, by its letters alone: from `FIRST_WORD` on."""
         column = self._columns.get(stem)
         if column is None:
             column = self._columns[stem] = column_of(stem)
@@ -155,14 +163,15 @@ class ExactWords:
         new = sorted(surfaces - self._pieces.keys())
         if len(self._pieces) + len(new) > MOST_KNOWN:
             self._pieces.clear()
-        read = tokenizer.backend_tokenizer.encode_batch(new, add_special_tokens=False)
+        inside = [f" {surface}" for surface in new]  # byte-level tokenizers cut a text's first word otherwise
+        read = tokenizer.backend_tokenizer.encode_batch(inside, add_special_tokens=False)
         self._pieces |= {surface: len(each.ids) for surface, each in zip(new, read, strict=True)}
 
 
 def column_of(stem: str) -> int:
     """The column of a word: a number of 29 bits from its letters."""
     digest = hashlib.blake2b(stem.encode(), digest_size=8).digest()
-    return FIRST + int.from_bytes(digest, "big") % SPACE
+    return FIRST_WORD + int.from_bytes(digest, "big") % SPACE
 
 
 def matrix_of(rows: Sequence[Mapping[int, float]]) -> csr_matrix:
