@@ -1,4 +1,4 @@
-"""Teach a SPLADE model the words of a domain, see term by term that it learnt them, and index the result.
+"""Put the words of a domain into a SPLADE model, see term by term what it makes of them, and index the result.
 
     import sparse_adapt as sa
 
@@ -9,23 +9,24 @@
     print(sa.search(model, "my-corpus", "my question"))
     sa.export("opensearch", model, "my-corpus", "for-opensearch")
 
-Each command of the command line is a function of the same name: `sparse-adapt export opensearch` is `sa.export`. Four
-are called otherwise: `terms` is `sa.mine_terms`, `report` is `sa.write_report`, a stage such as `warmup` is
-`sa.train("warmup", ...)`, and `diagnose` without a term is `sa.diagnose_model`.
+Each command of the command line is a function of the same name: `sparse-adapt export opensearch` is `sa.export`. Five
+are called otherwise: `words` is `sa.add_words`, `terms` is `sa.mine_terms`, `report` is `sa.write_report`, a stage such
+as `warmup` is `sa.train("warmup", ...)`, and `diagnose` without a term is `sa.diagnose_model`.
 
-`collection` reads a corpus, and `terms` finds the words in it that deserve a token of their own. `model` gives each
-word a token, with an input row and an output row. `stages` teach the model, one after the other, by the one loop in
-`training` and the loss terms of `objectives`: `preserve` learns to do what the model did before, `warmup` learns from
-the corpus, `dictionary` from definitions, `distill` and `rank` from queries whose candidates a teacher has scored.
-Where a user has no queries,
-`synthetic` cuts some out of the documents and `teachers` score documents for each. The adapted model encodes texts as
-sparse vectors: `retrieve` searches them exactly and measures the ranking, and `engines` writes them for a search engine
-and opens them there. `term_packs` moves what a model learnt while its body stood still to other copies of it.
+`collection` reads a corpus, and `terms` finds the words in it that deserve a token of their own. `model` puts exact
+words into vectors, for which nothing is trained, and gives a term a token, with an input row and an output row.
+`stages` teach the model, one after the other, by the one loop in `training` and the loss terms of `objectives`:
+`preserve` learns to do what the model did before, `warmup` learns from the corpus, `dictionary` from definitions,
+`distill` and `rank` from queries whose candidates a teacher has scored. Where a user has no queries, `synthetic` cuts
+some out of the documents and `teachers` score documents for each. The adapted model encodes texts as sparse vectors:
+`retrieve` searches them exactly and measures the ranking, and `engines` writes them for a search engine and opens
+them there. `term_packs` moves what a model learnt while its body stood still to other copies of it.
 
 `selection` decides which model is good enough. `pipeline` carries all of it out, from documents alone or from a run
-file, and holds the demo. `pages` shows a run and a model to people, `api` holds the functions of
-`import sparse_adapt`, and `cli` has a command for each step. The package `diagnostics` beside this one reads a saved
-model at any point. `research` lies beside the main path: nothing imports it but the table of its commands.
+file, and holds the demo; `adapt` there begins with exact words. `pages` shows a run and a model to people, `api`
+holds the functions of `import sparse_adapt`, and `cli` has a command for each step. The package `diagnostics` beside
+this one reads a saved model at any point. `research` lies beside the main path: nothing imports it but the table of
+its commands.
 
 `READING_ORDER` lists the folders in the order in which to read them: a folder imports only from folders before it.
 
