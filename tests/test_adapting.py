@@ -18,6 +18,7 @@ from sparse_adapt.collection.readers import Document, Query, read_documents, wri
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pages.run import write_run_page
 from sparse_adapt.pipeline.adapt import Stopped, adapt, plan_sentence
 from sparse_adapt.pipeline.choice import tabulate, verdict
 from sparse_adapt.pipeline.request import WITH_WORDS, Request
@@ -48,9 +49,11 @@ SUBJECTS = [
     *("plane", "pool", "report", "saw", "secret", "server", "shop", "spending", "store", "team", "token"),
     *("tool", "week", "wood", "month", "cells", "access", "copies", "kubectl"),
 ]
-SETTINGS = AdaptSettings(
+WORDS_ALONE = AdaptSettings(
     queries=QuerySettings(count=12, held=8), candidates=CandidateSettings(consistent=40, count=4)
 )
+SETTINGS = WORDS_ALONE.model_copy(update={"stages": ("rank",)})
+WITH_GLOSSARY = SETTINGS.model_copy(update={"stages": ("extend", "dictionary", "rank")})
 OF_WORDS = SETTINGS.model_copy(update={"stages": WITH_WORDS})
 SHORT = {"steps": 2, "batch_size": 2, "device": "cpu"}
 
@@ -178,6 +181,55 @@ def test_without_a_glossary_the_model_learns_to_rank_alone(request_, tmp_path):
     assert not list(tmp_path.glob("other*")), "nothing is written"
 
 
+def test_words_alone_are_put_into_the_model_and_nothing_is_trained(request_, tmp_path):
+    heard, asked = Heard(), replace(request_, settings=WORDS_ALONE, overrides={"device": "cpu"})
+    done = adapt(asked, Place(tmp_path / "run"), heard)
+    assert list(heard.steps) == ["words", "queries", "choice", "retention"]
+    assert heard.plan == "words: exact words are put into the vectors; nothing is trained"
+    assert "can be used at once" in heard.steps["words"] and not list(done.folder.glob("[1-9]-*"))
+    base, adapted, first = map(SparseEncoder.load, (request_.model, done.model, done.folder / "words"))
+    assert all(
+        (ours == theirs).all() for ours, theirs in zip(adapted.parameters(), base.parameters(), strict=True)
+    )
+    choice = done.report["adapt"]["choice"]
+    assert [row["name"] for row in choice["tried"]] == ["base", "exact words"]
+    kept = adapted.words is not None
+    assert kept == (choice["kept"] == 1) and first.words is not None
+    assert not choice["tried"][1]["may_forget"] or choice["kept"] == 0
+    table, lines = tabulate(done.report), verdict(done.report)
+    assert "the document that a query was made from" in table.note and len(lines) >= 3
+    if kept:
+        assert "exact word" in write_run_page(done.folder, tmp_path / "page.html").read_text()
+    again = Heard()
+    assert adapt(asked, Place(tmp_path / "run", resume=True), again).model == done.model and again.steps == {}
+
+
+def test_an_adaptation_stops_after_words_and_goes_on(request_, tmp_path):
+    asked = replace(request_, settings=WORDS_ALONE, overrides={"device": "cpu"})
+    with pytest.raises(Stopped) as stopped:
+        adapt(asked, Place(tmp_path / "run"), Heard(), until="words")
+    usable = SparseEncoder.load(stopped.value.folder / "words")
+    assert usable.words.settings.documents == len(SUBJECTS)
+    heard = Heard()
+    adapt(asked, Place(tmp_path / "run", resume=True), heard)
+    assert "done before" in heard.steps["words"]
+
+
+def test_what_is_taught_has_to_beat_exact_words(request_, tmp_path):
+    """All models but the base have exact words; without evidence these alone are kept, or the base model."""
+    settings = WORDS_ALONE.model_copy(update={"stages": ("words", "rank")})
+    done = adapt(replace(request_, settings=settings), Place(tmp_path / "run"), Heard())
+    choice = done.report["adapt"]["choice"]
+    names = [row["name"] for row in choice["tried"]]
+    assert names[0] == "base" and names[2] == "exact words" and "rank" in names
+    longer = {row["name"]: row["nonzero_document"] for row in choice["tried"] if not row["weighed"]}
+    assert longer["rank"] != SparseEncoder.load(done.model).vocabulary_size
+    kept = choice["tried"][choice["kept"]]["name"]
+    assert (SparseEncoder.load(done.model).words is None) == (kept == "base")
+    if choice.get("refused"):
+        assert kept in ("base", "exact words")
+
+
 def test_the_adapted_model_reads_on_where_it_can(request_, tmp_path):
     base = SparseEncoder.load(request_.model)
     base.max_tokens = 16
@@ -277,8 +329,11 @@ def test_a_glossary_whose_terms_never_occur_is_refused(tmp_path, request_, corpu
 
 def test_the_usual_stages_teach_a_glossary(request_, corpus):
     usual = Request(corpus=str(corpus), model=request_.model)
-    assert "dictionary" not in usual.stages
+    assert usual.all_stages == () and usual.adds_words
     taught = Request(corpus=str(corpus), model=request_.model, glossary="glossary.jsonl")
+    assert taught.all_stages == taught.stages == ("extend", "dictionary") and taught.adds_words
+    assert plan_sentence(taught).startswith("words, extend, dictionary: words of the glossary")
+    taught = replace(taught, settings=AdaptSettings(stages=("words", "extend", "dictionary", "rank")))
     assert taught.stages == ("extend", "dictionary")
     assert taught.all_stages == ("rank", "extend", "dictionary"), "what ranks after words unlearns them"
     assert plan_sentence(taught).endswith("; what the model learns of ranking is added")
@@ -286,7 +341,8 @@ def test_the_usual_stages_teach_a_glossary(request_, corpus):
     ranks = replace(taught, settings=AdaptSettings(stages=("rank", "preserve")))
     assert plan_sentence(ranks).endswith("by queries of the glossary as well; no word gets a token")
     with_queries = replace(taught, queries="asked.tsv")
-    assert with_queries.ranking == replace(usual, queries="asked.tsv")
+    ranking = AdaptSettings(stages=("words", "rank"))
+    assert with_queries.ranking == replace(usual, queries="asked.tsv", settings=ranking)
     with_queries.check_use()
 
 
@@ -328,7 +384,7 @@ def test_a_glossary_brings_terms_and_definitions(tmp_path, request_, corpus):
         model=request_.model,
         teacher=request_.teacher,
         glossary=str(glossary),
-        settings=SETTINGS,
+        settings=WITH_GLOSSARY,
     )
     heard = Heard()
     with pytest.raises(Stopped):
@@ -395,7 +451,7 @@ def test_with_only_new_terms_taught_the_others_keep_their_vectors(tmp_path, requ
         for n in range(9)
     ]
     write_documents(tmp_path / "more" / "corpus.jsonl", more)
-    settings = SETTINGS.model_copy(update={"frozen": True})
+    settings = WORDS_ALONE.model_copy(update={"frozen": True})
     asked = Request(
         corpus=str(tmp_path / "more"),
         model=str(first.model),
@@ -468,7 +524,7 @@ def test_words_are_taught_beside_ranking_and_a_run_that_was_broken_off_goes_on(t
     asked = replace(
         request_,
         glossary=str(glossary),
-        settings=SETTINGS,
+        settings=WITH_GLOSSARY,
         of_stages={"dictionary": {"labeller": "none"}},
     )
     heard = Heard()
@@ -497,7 +553,7 @@ def test_phrases_and_old_words_make_queries_and_need_no_token(tmp_path, request_
         "no such,Unsaid.",
     ]
     glossary.write_text("\n".join(["term,definition", *rows]))
-    asked = replace(request_, glossary=str(glossary), teacher="bm25", settings=SETTINGS)
+    asked = replace(request_, glossary=str(glossary), teacher="bm25", settings=WITH_GLOSSARY)
     write_documents(
         corpus / "corpus.jsonl",
         [replace(each, text=f"{each.text} It is in the month report.") for each in read_documents(corpus)],
@@ -523,7 +579,7 @@ def test_phrases_and_old_words_make_queries_and_need_no_token(tmp_path, request_
 def test_an_edited_entry_is_asked_no_more(tmp_path, request_, corpus):
     glossary = tmp_path / "glossary.jsonl"
     write_dictionary(glossary, [Definition("server", "A machine."), Definition("zorvex", "A plan of teams.")])
-    asked = replace(request_, glossary=str(glossary), settings=SETTINGS)
+    asked = replace(request_, glossary=str(glossary), settings=WITH_GLOSSARY)
     with pytest.raises(Stopped) as stopped:
         adapt(asked, Place(tmp_path / "run"), Heard(), until="dictionary")
     entries = stopped.value.folder / "entries.jsonl"

@@ -202,6 +202,7 @@ def test_an_adaptation_from_memory(tiny_model, documents, teacher, tmp_path, mon
     rows = [{"id": each.document_id, "title": each.title, "text": each.text} for each in documents]
     asked = {"model": tiny_model, "teacher": teacher, "glossary": {"zorvex": "how a team spends"}, **SHARED}
     asked["dictionary"] = {"labeller": "none"}  # a dense one reads 20,000 words first
+    asked["stages"] = ["extend", "dictionary", "rank"]
     stopped = sa.adapt(rows, out, until="terms", **asked)
     assert "zorvex" in [term.text for term in stopped.terms] and "stopped after terms" in repr(stopped)
     with pytest.raises(InputError, match="there is no model yet"):

@@ -33,7 +33,7 @@ from sparse_adapt.selection.models import (
     record,
     try_models,
 )
-from sparse_adapt.selection.retention import encode_collection, weighed
+from sparse_adapt.selection.retention import encode_collection
 from sparse_adapt.selection.rule import BESIDE_RANKING
 from sparse_adapt.terms.mining import Term
 
@@ -269,7 +269,7 @@ def test_vectors_of_general_questions_are_those_of_the_model_that_is_kept(
     found = evaluate_vectors(anew.queries, anew.documents, collection).values["ndcg@10"]
     for measured in (results[place].result, reached[0]):
         assert measured.values["ndcg@10"] == pytest.approx(found)
-    stored = weighed(model, kept)
+    stored = kept.with_scales(model.token_scales, None)
     assert (stored.documents != anew.documents).nnz == (stored.queries != anew.queries).nnz == 0
     assert (stored.documents != base.documents).nnz > 0
 

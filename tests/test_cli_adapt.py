@@ -41,6 +41,8 @@ def asked(tmp_path, monkeypatch):
         "glossary.jsonl",
         "--queries",
         "asked.tsv",
+        "--stages",
+        "words,extend,dictionary,rank",
         "--teacher",
         "bm25",
     ]

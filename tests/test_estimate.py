@@ -35,8 +35,9 @@ def stages(rows: dict[str, float]) -> list[str]:
 
 
 def test_stages_that_arent_carried_out_cost_nothing():
-    assert stages(told()) == ["rank"]
-    assert not any("for terms" in what for what in told())
+    assert stages(told()) == [] and any("general questions" in what for what in told())
+    assert stages(told(stages=("rank",))) == ["rank"]
+    assert not any("for terms" in what for what in told(stages=("rank",)))
     assert stages(told(stages=WITH_WORDS)) == ["preserve", "rank"]
     assert stages(told(stages=("extend", "rank"))) == ["rank"]
     assert stages(told(stages=("extend", "warmup", "contrast", "rank"))) == [
@@ -49,11 +50,12 @@ def test_stages_that_arent_carried_out_cost_nothing():
 
 def test_a_glossary_costs_the_ranking_beside_it_and_a_second_choice(monkeypatch):
     monkeypatch.setattr(estimate, "of_glossary", lambda *of: (60, 10))
-    request = Request(corpus="c", model="m", glossary="g")
+    settings = AdaptSettings(stages=("extend", "dictionary", "rank"))
+    request = Request(corpus="c", model="m", glossary="g", settings=settings)
     with_words = {row.what: row.seconds for row in expected(request, None, DOCUMENTS, 400)}
     assert stages(with_words) == ["rank", "dictionary"]
     choosing = "comparing models on the queries set aside"
-    assert with_words[choosing] == 3 * told()[choosing]
+    assert with_words[choosing] == 3 * told(stages=("rank",))[choosing]
     assert with_words["labelling 48,000 short texts"] == 480.0  # 8,000 and 2,000 a term of 10, 20,000 words
     assert (
         "scoring documents for 960 queries" in with_words
@@ -62,8 +64,11 @@ def test_a_glossary_costs_the_ranking_beside_it_and_a_second_choice(monkeypatch)
 
 def test_a_glossary_without_new_words_costs_its_queries_alone(monkeypatch):
     monkeypatch.setattr(estimate, "of_glossary", lambda *of: (60, 0))
-    rows = expected(Request(corpus="c", model="m", glossary="g"), None, DOCUMENTS, 400)
-    assert stages({row.what: row.seconds for row in rows}) == ["rank"]
+    settings = AdaptSettings(stages=("extend", "dictionary", "rank"))
+    for chosen, taught in ((settings, ["rank"]), (AdaptSettings(), [])):
+        asked = Request(corpus="c", model="m", glossary="g", settings=chosen)
+        rows = expected(asked, None, DOCUMENTS, 400)
+        assert stages({row.what: row.seconds for row in rows}) == taught
     assert not any("labelling" in row.what for row in rows)
 
 
@@ -110,7 +115,7 @@ def test_a_forecast_ends_with_the_step_that_is_asked_for(monkeypatch):
 
 
 def test_steps_are_those_of_the_settings():
-    rank = next(seconds for what, seconds in told().items() if what == "300 steps of rank")
+    rank = next(seconds for what, seconds in told(stages=("rank",)).items() if what == "300 steps of rank")
     assert rank == pytest.approx(300 * 8 * 8.5 * 0.3)  # 8 queries a step, each as long as 8.5 documents
 
 

@@ -13,7 +13,7 @@ from sparse_adapt.engines.parity import check_engine
 from sparse_adapt.engines.writing import export_corpus
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.files.place import Place
-from sparse_adapt.model.exact.words import FIRST, column_of
+from sparse_adapt.model.exact.words import FIRST_WORD, column_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.words import WordOptions, exact_words
 from sparse_adapt.retrieve.evaluate import evaluate_model, read_collection
@@ -142,7 +142,7 @@ def test_an_engine_of_numbers_has_the_number_of_every_machine(hybrid, twelve_doc
     first = next(read_export(tmp_path / "x", "qdrant").document_lines())
     indices = first["vector"]["weights"]["indices"]
     expected = document_vectors(hybrid, twelve_documents[:1]).indices
-    assert sorted(indices) == sorted(expected.tolist()) and max(indices) >= FIRST
+    assert sorted(indices) == sorted(expected.tolist()) and max(indices) >= FIRST_WORD
 
 
 # -- answers ----------------------------------------------------------------------------------------
@@ -179,6 +179,17 @@ def test_words_in_python(tiny_model, twelve_documents, tmp_path):
     assert added.to_dict()["documents"] == 12 and "12 documents" in added.headline
     model.save(tmp_path / "m")
     assert sa.load(tmp_path / "m").encoder.words.settings == added.words.settings
+
+
+def test_queries_by_a_table_need_no_model(tiny_model, twelve_documents, tmp_path, monkeypatch):
+    out = tmp_path / "m"
+    added = sa.add_words(str(tiny_model), twelve_documents, out, query_side="idf", share=1.0, device="cpu")
+    table = added.model.encoder.query_side.weights
+    assert table.min() == 0.0 < table.max() and not table[added.model.encoder.tokenizer.all_special_ids].any()
+    loaded = sa.load(out, device="cpu")
+    monkeypatch.setattr(loaded.encoder.masked_lm, "forward", None)  # asked by nobody
+    names = [name for name, _ in loaded.decode(loaded.encode_query("who owns zorvex"))[0]]
+    assert "=zorvex" in names and any(not name.startswith("=") for name in names)
 
 
 def test_the_command_and_its_refusals(sparse_adapt, tiny_model, zorvex_collection, tmp_path):

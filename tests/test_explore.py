@@ -14,13 +14,14 @@ from browsing import SIZES, browsing
 from conftest import refused
 from starlette.testclient import TestClient
 
-from sparse_adapt.collection.readers import Document, write_documents
+from sparse_adapt.collection.readers import Document, read_documents, write_documents
 from sparse_adapt.errors import ConfigError, InputError, ModelError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pages.explorer import connections, server
 from sparse_adapt.pages.explorer.server import HOST, listen, make_app, serve
 from sparse_adapt.pages.explorer.subject import ExploredPlaces, explored, find_places
 from sparse_adapt.pages.queries import rankings_of, weighed
+from sparse_adapt.pipeline.words import WordOptions, exact_words
 from sparse_adapt.retrieve.encode import encode
 
 TOKEN, PORT = "secret", 8765
@@ -447,3 +448,18 @@ def test_a_dense_model_is_refused(tmp_path, tiny_run):
         patch.setattr("sparse_adapt.pages.explorer.subject.is_dense", lambda place: True)
         with pytest.raises(ModelError, match="is a dense model"):
             find_places(str(folder), None, "x")
+
+
+def test_exact_words_are_shown_and_marked(tiny_run, tmp_path):
+    places = find_places(str(tiny_run), None, None)
+    model = SparseEncoder.load(places.model)
+    model.words = exact_words(model, lambda: read_documents(places.corpus), WordOptions(heaviest=20))
+    model.save(tmp_path / "model")
+    subject = explored(ExploredPlaces(str(tmp_path / "model"), places.against, places.corpus))
+    app = make_app(subject, TOKEN, PORT, tmp_path)
+    client = TestClient(app, base_url=f"http://{HOST}:{PORT}", follow_redirects=False)
+    shown = client.get(f"/{TOKEN}/", params={"q": "who owns the database"}).text
+    assert "=databas" in shown and "exact word" in shown
+    assert "=zorvex" in client.get(f"/{TOKEN}/document?name=d07").text
+    token_id = next(iter(subject.terms))
+    assert "nearest tokens" in client.get(f"/{TOKEN}/term/{token_id}", params={"amount": "0.5"}).text

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from sparse_adapt.terms.mining import Term
 
 FILES = {  # steps that an adaptation can stop after, and what there is to read then
+    "words": ("words",),
     "terms": ("entries.jsonl", "terms.json"),
     "dictionary": ("entries.jsonl", "dictionary.jsonl"),
     "queries": ("collection/queries.jsonl",),
@@ -133,7 +134,7 @@ class Adaptation(CommandResult):
     def after(self) -> After:
         """What was written; a query to ask the model, and how its vectors are written for an engine."""
         if self.stopped:
-            made = [str(self.folder / name) for name in FILES[self.stopped] if (self.folder / name).is_file()]
+            made = [str(self.folder / name) for name in FILES[self.stopped] if (self.folder / name).exists()]
             message = f"up to the step {self.stopped}; read {' and '.join(made)}, and edit what you like"
             again = line("adapt", self.corpus, "-o", self.place, "--resume")
             return After(wrote=[(self.folder, message)], next_steps=[again], shows=False)
@@ -175,13 +176,13 @@ def adapt(
     stages: Annotated[
         Sequence[str] | None,
         Option(
-            "Stages to carry out, with commas between them. By default the model learns to rank, and with --glossary "
-            "it learns the words as well. extend,preserve,rank gives words of the corpus a token that nothing "
-            "defines.",
+            "Stages to carry out, with commas between them. words: exact words in the vectors, for which nothing is "
+            "trained. rank: the model learns to rank. extend,preserve,rank gives words of the corpus a token that "
+            "nothing defines.",
             metavar="NAMES",
             commas=True,
-            choices=OF_ADAPT,
-            shown="rank; with --glossary also extend,dictionary",
+            choices=("words", *OF_ADAPT),
+            shown="words; with --glossary also extend,dictionary",
         ),
     ] = None,
     until: Annotated[
@@ -211,8 +212,9 @@ def adapt(
     teacher: ensemble (by default), bm25, a dense model, a cross-encoder, or a file of scores.
     llm: a model that writes queries, as URL#MODEL of any server that speaks OpenAI's chat protocol; texts of the corpus
     are sent there.
-    stages: which stages are carried out; by default rank, which teaches ranking, and with a glossary also extend and
-    dictionary. With extend, preserve and rank words of the corpus get a token that nothing defines.
+    stages: which stages are carried out; by default words, which puts exact words into the vectors, and with a glossary
+    also extend and dictionary. rank teaches ranking; with extend, preserve and rank words of the corpus get a token
+    that nothing defines.
     until: the step to stop after (terms, dictionary, queries, candidates, stages), to read and edit what it made.
     engine: where texts are encoded, to the same bytes; with ray, models read documents, queries and what the semantic
     labeller tells apart on so many `workers` of a Ray cluster, and learn here.

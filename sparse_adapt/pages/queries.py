@@ -12,7 +12,7 @@ from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.pages.subject import EncodedSubject, RunSubject
 from sparse_adapt.report.sections import Fold, Part, Prose, Ranking, Rankings, Section, TableRows
 from sparse_adapt.report.tables import Column, Row, Table
-from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.hybrid import query_vectors
 from sparse_adapt.selection.evidence import SYNTHETIC
 
 SHOWN = 5  # queries that won, and as many that lost
@@ -75,7 +75,7 @@ def _pair(subject: RunSubject, query: Query, gap: float | None) -> Fold:
 
 def weighed(encoded: EncodedSubject, text: str) -> QueryVector:
     """A query as a model weighs it."""
-    return QueryVector(text, encode(encoded.model, [text], "query"))
+    return QueryVector(text, query_vectors(encoded.model, [text]))
 
 
 def rankings_of(

@@ -16,8 +16,8 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.report import Report
 from sparse_adapt.pipeline.run import Finished, read_finished
 from sparse_adapt.report.progress import Progress, no_progress
-from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors
+from sparse_adapt.retrieve.hybrid import document_vectors, query_vectors
 from sparse_adapt.retrieve.search import Searcher
 from sparse_adapt.selection.comparison import JudgedDocuments
 from sparse_adapt.selection.retention import background_queries
@@ -122,12 +122,11 @@ class RunSubject:
     def _encoded(self, place: str) -> EncodedSubject:
         model = SparseEncoder.load(place)
         query_texts = [] if self.judged is None else [query.text for query in self.judged.queries]
-        texts = [document.full_text for document in self.documents]
         return EncodedSubject(
             model,
-            encode(model, texts, "document"),
-            encode(model, query_texts, "query"),
-            encode(model, self.background_texts, "query"),
+            document_vectors(model, self.documents),
+            query_vectors(model, query_texts),
+            query_vectors(model, self.background_texts),
         )
 
     def file_of(self, key: str) -> Path | None:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Query
 from sparse_adapt.model.encoder import NewToken
@@ -27,6 +28,7 @@ from sparse_adapt.report.sections import (
     TableRows,
 )
 from sparse_adapt.report.tables import Column, Row, Table, percentage
+from sparse_adapt.retrieve.columns import only
 from sparse_adapt.retrieve.encode import encode
 
 SHOWN = 40  # terms in full
@@ -91,16 +93,16 @@ def find_terms(subject: RunSubject) -> list[TermFindings]:
     return findings
 
 
-def _find(subject: RunSubject, token: NewToken, own: object) -> TermFindings:
+def _find(subject: RunSubject, token: NewToken, own: csr_matrix) -> TermFindings:
     final = subject.final
-    in_documents = _column(final.documents, token.token_id)
+    in_documents = column_of_token(final.documents, token.token_id)
     rows = subject.rows_with_term[token.token_id]
     others = np.delete(in_documents, rows)
     judged: tuple[Query, ...] = () if subject.judged is None else subject.judged.queries
-    in_queries = _column(final.queries, token.token_id)
+    in_queries = column_of_token(final.queries, token.token_id)
     semantic = subject.queries_meaning.get(token.token_id, [])
-    background = _column(final.background, token.token_id)
-    mine = _column(own, token.token_id)
+    background = column_of_token(final.background, token.token_id)
+    mine = column_of_token(own, token.token_id)
     return TermFindings(
         token=token,
         pieces=" ".join(names_of(final.model.tokenizer, token.pieces)),
@@ -115,9 +117,9 @@ def _find(subject: RunSubject, token: NewToken, own: object) -> TermFindings:
     )
 
 
-def _column(vectors: object, token_id: int) -> NDArray[np.float32]:
+def column_of_token(vectors: csr_matrix, token_id: int) -> NDArray[np.float32]:
     """The weights of one token: (texts)."""
-    return np.asarray(vectors[:, [token_id]].toarray()[:, 0])  # type: ignore[index]
+    return np.asarray(only(vectors, np.array([token_id], np.int32)).toarray()[:, 0])
 
 
 def _heaviest(texts: Sequence[str], weights: NDArray[np.float32]) -> list[ActivatingText]:
@@ -170,13 +172,13 @@ def _picture(subject: RunSubject) -> Picture:
         name: [] for name in (MENTIONS, MEANINGS, "other documents", "background queries")
     }
     for token_id in ids:
-        weights, rows = _column(final.documents, token_id), subject.rows_with_term[token_id]
+        weights, rows = column_of_token(final.documents, token_id), subject.rows_with_term[token_id]
         groups[MENTIONS] += weights[rows].tolist()
         groups["other documents"] += np.delete(weights, rows).tolist()
-        groups[MEANINGS] += _column(final.queries, token_id)[
+        groups[MEANINGS] += column_of_token(final.queries, token_id)[
             subject.queries_meaning.get(token_id, [])
         ].tolist()
-        groups["background queries"] += _column(final.background, token_id).tolist()
+        groups["background queries"] += column_of_token(final.background, token_id).tolist()
     rows_: list[Row] = [
         {"name": name, "value": round(value, 3)}
         for name, values in groups.items()

@@ -1,6 +1,7 @@
 """A model adapted from a bare corpus: every step's result lies in one folder, to be read, edited and resumed.
 
     RUN/request.json                the arguments and settings
+    RUN/words/                      the model with exact words and nothing taught, usable at once
     RUN/entries.jsonl               what a glossary says, and what becomes of each entry
     RUN/terms.json                  words that pay for a token, with the evidence
     RUN/dictionary.jsonl            what the corpus or a glossary says of them
@@ -30,7 +31,7 @@ from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.collection.streams import sample
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import discard, output_folder, tidy
-from sparse_adapt.files.marker import marker_of
+from sparse_adapt.files.marker import marker_of, vouching
 from sparse_adapt.files.place import Place, absolute
 from sparse_adapt.files.steps import STEPS_FOLDER
 from sparse_adapt.model.kinds import open_sparse
@@ -56,19 +57,22 @@ from sparse_adapt.pipeline.preparing import (
 )
 from sparse_adapt.pipeline.request import REQUEST_FILE, WITH_WORDS, Request
 from sparse_adapt.pipeline.run import Finished, is_whole, read_finished, run_stages, write_report
+from sparse_adapt.pipeline.settings import WORDS
+from sparse_adapt.pipeline.words import WordOptions, exact_words
 from sparse_adapt.pipeline.work import RANKING, AdaptListener, Work, same_request
-from sparse_adapt.stages.inputs import PAIRS
+from sparse_adapt.stages.card import making_of, write_card
+from sparse_adapt.stages.inputs import CANDIDATES, PAIRS
 from sparse_adapt.stages.record import RECORD_FILE
 from sparse_adapt.stages.runner import Outcome
 from sparse_adapt.stages.table import find_stage, row_of
-from sparse_adapt.synthetic.queries import HELD, TRAIN
+from sparse_adapt.synthetic.queries import HELD, TRAIN, different_documents
 from sparse_adapt.synthetic.server import Server, journal_beside
 from sparse_adapt.synthetic.written_queries import QueryWriter
 from sparse_adapt.teachers.teacher import make_teacher
 from sparse_adapt.terms.mining import Term, read_terms
 from sparse_adapt.terms.uses import ENTRIES_FILE, Use, read_uses
 
-STEPS = ("terms", "dictionary", "queries", "candidates", "stages", "choice")
+STEPS = ("words", "terms", "dictionary", "queries", "candidates", "stages", "choice")
 OF_WORDS = ("terms", "dictionary")  # steps that are carried out where words get a token
 
 
@@ -96,16 +100,16 @@ def adapt(
     tokenizer = tokenizer_to_teach(request.model)  # a model that can't be taught is refused at once
     total = sum(1 for _ in read_documents(request.corpus))
     documents = sample(read_documents(request.corpus), request.settings.documents, request.settings.seed)
+    different_documents(documents, request.corpus)
     watcher.tell("plan", plan_sentence(request))
     watcher.expect(expected(request, tokenizer, documents, total, _done_before(place), until))
     sources = request.sources()
     reads = [source.place for source in sources.values() if source is not None]
     with output_folder(place.reading(reads)) as folder:
         same_request(folder / REQUEST_FILE, request)
-        work = Work(
-            request, tokenizer, folder, watcher, documents, cache or folder / "cache", folder, sources
-        )
-        for name, do in zip(STEPS, (_terms, _dictionary, _queries, _candidates), strict=False):
+        own_cache = cache or folder / "cache"
+        work = Work(request, tokenizer, folder, watcher, documents, total, own_cache, folder, sources)
+        for name, do in zip(STEPS, (_words, _terms, _dictionary, _queries, _candidates), strict=False):
             do(work)
             if name == until:
                 raise Stopped(folder, name)
@@ -123,7 +127,9 @@ def adapt(
 
 def plan_sentence(request: Request) -> str:
     """What will be done, in words, before anything is."""
-    stages = ", ".join(request.all_stages)
+    stages = ", ".join([*([WORDS] if request.adds_words else []), *request.all_stages])
+    if not request.all_stages:
+        return f"{stages}: exact words are put into the vectors; nothing is trained"
     if request.ends_with_table:
         stages += " (a table weighs queries, and no model)"
     if not request.extends and request.glossary is not None:
@@ -163,6 +169,31 @@ def _done_before(place: Place) -> set[str]:
 
 
 # -- the steps ------------------------------------------------------------------------------------
+
+
+def _words(work: Work) -> None:
+    """The model with exact words, which is usable before anything is taught."""
+    request, folder = work.request, work.folder / WORDS
+    if not request.adds_words:
+        return
+
+    def do() -> str:
+        shutil.rmtree(folder, ignore_errors=True)
+        model = open_sparse(request.model, request.reading)
+        if request.settings.longest is not None:
+            model.read_up_to(request.settings.longest)
+        read = partial(read_documents, request.corpus)
+        progress = work.watcher.count("documents", work.total)
+        words = model.words = model.words or exact_words(model, read, WordOptions(), progress)
+        making = folder.with_name(f"{WORDS}.making")
+        shutil.rmtree(making, ignore_errors=True)
+        model.save(making)
+        with vouching(making):
+            write_card(making, making_of(request.model))
+        making.rename(folder)
+        return f"{words.describe()}; the model in {WORDS}/ of the run can be used at once"
+
+    work.step(WORDS, work.named("corpus", "model"), [WORDS], do)
 
 
 def _terms(work: Work) -> None:
@@ -238,6 +269,8 @@ def _candidates(work: Work) -> None:
         **work.named("teacher", "model"),
     }
     for name, split, file in (("candidates", TRAIN, "candidates.jsonl"), ("held", HELD, "held.jsonl")):
+        if not request.all_stages or (split == TRAIN and not _reads_candidates(request)):
+            continue
         if split == TRAIN and request.candidates is not None:
             source = partial(_given, work, request.candidates)
             work.step(name, work.named("candidates"), [file], source)
@@ -259,7 +292,11 @@ def _pairs(work: Work) -> None:
 
 
 def _learns_from_pairs(request: Request) -> bool:
-    return any(PAIRS in find_stage(name).reads for name in request.settings.stages)
+    return any(PAIRS in find_stage(name).reads for name in request.all_stages)
+
+
+def _reads_candidates(request: Request) -> bool:
+    return any({CANDIDATES, PAIRS} & {*find_stage(name).reads} for name in request.all_stages)
 
 
 def _given(work: Work, name: str) -> str:

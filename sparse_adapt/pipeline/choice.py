@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 from sparse_adapt.collection.examples import read_candidates
 from sparse_adapt.collection.glossary import read_dictionary
 from sparse_adapt.collection.readers import read_documents
+from sparse_adapt.collection.streams import evenly
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.marker import vouching
 from sparse_adapt.files.place import absolute
@@ -25,9 +26,11 @@ from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.report import Report, ruling_of
+from sparse_adapt.pipeline.settings import WORDS
 from sparse_adapt.pipeline.work import Work
-from sparse_adapt.report.progress import duration
+from sparse_adapt.report.progress import duration, no_progress
 from sparse_adapt.report.tables import Column, Retained, Row, Table
+from sparse_adapt.retrieve.evaluate import Collection, read_collection
 from sparse_adapt.retrieve.touched import ids_saying, write_ids
 from sparse_adapt.selection.comparison import (
     JudgedDocuments,
@@ -39,11 +42,15 @@ from sparse_adapt.selection.evidence import IN_OTHER_WORDS, Evidence
 from sparse_adapt.selection.general import WORD, GeneralRow, general_sentences
 from sparse_adapt.selection.models import (
     BASE,
+    COMPARED_DOCUMENTS,
+    EXACT,
     RANKING,
+    Choice,
     Maker,
     added,
     choose_from,
     compare_as_they_are,
+    compare_words,
     has_words,
     held_out_collection,
     keep,
@@ -53,13 +60,13 @@ from sparse_adapt.selection.models import (
 )
 from sparse_adapt.selection.questions import general_collection
 from sparse_adapt.selection.record import Chosen, OnJudged
-from sparse_adapt.selection.retention import measure_retention, weighed
+from sparse_adapt.selection.retention import EncodedCollection, measure_retention, texts_in
 from sparse_adapt.selection.rule import MAY_LOSE, falls_of_choice, retention_lines
 from sparse_adapt.stages.card import in_short, with_record, write_card
 from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.record import StageRecord, write_record
 from sparse_adapt.stages.runner import Outcome
-from sparse_adapt.synthetic.queries import read_synthetic_queries
+from sparse_adapt.synthetic.queries import HELD, read_synthetic_queries
 
 CHOICE_FILE, RETENTION_FILE = "choice.json", "retention.json"
 MAKE_AGAIN = "remove it and pass --resume, which makes it again"
@@ -104,6 +111,8 @@ def makers_of(
     model while the plan taught words, and whose changes could be added.
     """
     load = partial(open_sparse, reading=reading)
+    if not plan.stages:
+        return [Maker(BASE, None, partial(load, plan.model))]
     models = {stage: folder / f"{number}-{stage}" for number, stage in enumerate(plan.stages, start=1)}
     before = str(models[plan.stages[-2]]) if len(plan.stages) > 1 else plan.model
     makers = [Maker(BASE, None, partial(load, plan.model))]
@@ -131,6 +140,29 @@ def makers_of(
     return [*makers, *_on_the_way("rank", interpolations, distilled)]
 
 
+def with_words(makers: Sequence[Maker], words: Callable[[], SparseEncoder]) -> list[Maker]:
+    """The base model as it is, the same with exact words, and all others with the same exact words.
+
+    `words`: makes the model that has them.
+    """
+
+    def make(maker: Maker) -> SparseEncoder:
+        model = maker.make()
+        model.words = words().words
+        return model
+
+    others = [maker._replace(make=partial(make, maker)) for maker in makers[1:]]
+    return [makers[0], Maker(EXACT, None, words), *others]
+
+
+def sources_of(collection: Collection) -> Collection:
+    """Synthetic queries over at most so many documents, those that they were made from among them."""
+    wanted = {name for judged in collection.judgements.values() for name in judged}
+    drawn = {each.document_id for each in evenly(collection.documents, COMPARED_DOCUMENTS)}
+    documents = tuple(each for each in collection.documents if each.document_id in wanted | drawn)
+    return Collection(documents, collection.queries, collection.judgements)
+
+
 def _on_the_way(
     name: str, interpolations: Sequence[float], make: Callable[[float], SparseEncoder]
 ) -> Iterator[Maker]:
@@ -143,18 +175,30 @@ def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
     """Measure every model on the queries set aside, keep one, and list the documents to encode again."""
     folder, request, settings = work.folder, work.request, work.request.settings
     collection, entries_file = work.run / "collection", work.run / "held.jsonl"
-    sources = {"held": of_path(entries_file), "model": work.made(f"{len(plan.stages)}-{plan.stages[-1]}")}
+    sources = {"words": of_path(work.run / WORDS) if request.adds_words else None}
+    if plan.stages:
+        sources |= {
+            "held": of_path(entries_file),
+            "model": work.made(f"{len(plan.stages)}-{plan.stages[-1]}"),
+        }
     if work.ranked is not None:
         sources["ranked"] = of_path(work.ranked)
 
     def do() -> str:
         documents = {each.document_id: each for each in read_documents(collection)}
-        kinds = {query.query_id: query.kind for query in read_synthetic_queries(collection)}
-        entries = list(read_candidates(entries_file, document_ids=documents))
-        held_out = held_out_collection(documents, entries, kinds)
         makers = makers_of(plan, folder, settings.interpolations, request.reading, work.ranked)
-        progress = work.watcher.count("models tried", len(makers))
-        if settings.frozen:
+        if request.adds_words:
+            makers = with_words(makers, partial(open_sparse, work.run / WORDS, request.reading))
+        if plan.stages:
+            kinds = {query.query_id: query.kind for query in read_synthetic_queries(collection)}
+            entries = list(read_candidates(entries_file, document_ids=documents))
+            held_out = held_out_collection(documents, entries, kinds)
+        else:
+            held_out = sources_of(read_collection(collection, HELD))
+        progress = work.watcher.count("models tried", len(makers)) if plan.stages else no_progress
+        if not plan.stages:
+            choice = _words_compared(work, makers[1].make(), held_out)
+        elif settings.frozen:
             choice = compare_as_they_are(makers, held_out, progress, table=request.ends_with_table)
         else:
             last = folder == work.run  # else ranking, which is added to words and measured with them
@@ -164,8 +208,11 @@ def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
             choice = choose_from(makers, tried, general, **wanted)
         shutil.rmtree(folder / "model", ignore_errors=True)
         partial_folder = folder / "model.making"
-        if settings.frozen or request.ends_with_table:  # the user wants it, whatever it gains
-            keep(choice, makers, None if settings.frozen else list(documents.values()), partial_folder)
+        if (
+            settings.frozen or request.ends_with_table or not plan.stages
+        ):  # the user wants it, whatever it gains
+            as_it_is = settings.frozen or not plan.stages
+            keep(choice, makers, None if as_it_is else list(documents.values()), partial_folder)
             stored = record(choice)
         else:
             choice, comparison = keep_or_refuse(
@@ -180,12 +227,19 @@ def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
         write_json(folder / CHOICE_FILE, stored)
         if choice.general:
             work.general = [choice.general[name] for name in (BASE, choice.best.name)]
-        message = f"{choice.best.label} is kept, of {len(choice.tried)} models on "
+        message = f"kept: {choice.best.label}, of {len(choice.tried)} models on "
         message += f"{len(held_out.queries):,} queries set aside"
         return message if stored.get("refused") is None else f"{message}; {stored['refused']}"
 
     work.step("choice", sources, [CHOICE_FILE, "model"], do)
     _list_what_to_encode(work, plan)
+
+
+def _words_compared(work: Work, model: SparseEncoder, held_out: Collection) -> Choice:
+    """The base model and the same with exact words, on synthetic queries and on general questions."""
+    general = general_collection()
+    progress = work.watcher.count("texts read by both models", texts_in(held_out, general))
+    return compare_words(model, held_out, general, progress)
 
 
 def _taught(work: Work, plan: Plan) -> TaughtDefinitions:
@@ -206,7 +260,7 @@ def measure_best(work: Work) -> None:
         if number != 0:
             base = open_sparse(request.model, request.reading)
             model = SparseEncoder.load(folder / "model", request.device)
-            made = [weighed(*each) for each in zip((base, model), work.general, strict=False)]
+            made = [_as_given(*each) for each in zip((base, model), work.general, strict=False)]
             retention = measure_retention(base, model, work.documents, made)
         write_json(folder / RETENTION_FILE, retention)
         return (
@@ -216,6 +270,12 @@ def measure_best(work: Work) -> None:
         )
 
     work.step("retention", {"model": work.made("model")}, [RETENTION_FILE], do)
+
+
+def _as_given(model: SparseEncoder, encoded: EncodedCollection) -> EncodedCollection:
+    """Vectors that were made without token scales, as the model gives them."""
+    most = None if model.words is None else model.words.settings.heaviest
+    return encoded.with_scales(model.token_scales, most)
 
 
 def evidence_for_best(work: Work) -> OnJudged:
@@ -284,9 +344,18 @@ def tabulate(report: Report) -> Table:
 def _note(choice: Chosen) -> Iterator[str]:
     """What the table measures, and what the names of its models mean."""
     yield f"Measured on {choice['queries']:,} synthetic queries that were set aside. nDCG@10: how high a model ranks"
-    yield "the ten documents that the teacher scores best. p: how likely chance alone makes such a difference to the"
+    alone = [row["name"] for row in choice["tried"]] == [BASE, EXACT]
+    found = (
+        "the document that a query was made from"
+        if alone
+        else "the ten documents that the teacher scores best"
+    )
+    yield f"{found}. p: how likely chance alone makes such a difference to the"
     yield "base model. general: nDCG@10 of general questions, asked of the models that the choice hangs on. non-zeros:"
-    yield "tokens with a weight, of a document and of a query. *: the model that is kept."
+    yield "entries of a document's vector and of a query's. *: the model that is kept."
+    if any(row["name"] == EXACT for row in choice["tried"]):
+        yield "exact words: the base model's weights and the words of a text, as BM25 counts them, with nothing learnt;"
+        yield "all models but the base have them."
     ways = {str(row["weighed"]) for row in choice["tried"]}
     if any(row["back"] for row in choice["tried"]):
         yield "at 50%: half of what the last stage changed is kept."
@@ -335,7 +404,8 @@ def _first(choice: Chosen) -> Iterator[str]:
     refused = choice.get("refused")
     best = choice["tried"][choice.get("best", 0)]["name"]
     if choice["kept"] != 0 and refused:
-        yield f"{choice['tried'][choice['kept']]['name']}, without new words, is kept: {best} shows {refused}"
+        without = ", without new words," if has_words(best) else ""
+        yield f"{choice['tried'][choice['kept']]['name']}{without} is kept: {best} shows {refused}"
     kept = choice["tried"][choice["kept"]]
     learnt = [has_words(row["name"]) for row in choice["tried"]]
     if any(learnt) and not learnt[choice["kept"]] and not refused:

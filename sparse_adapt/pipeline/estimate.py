@@ -21,8 +21,10 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.preparing import CORPUS_QUERIES
 from sparse_adapt.pipeline.request import Request
+from sparse_adapt.pipeline.words import SAMPLE as WORDS_SAMPLE
 from sparse_adapt.report.progress import duration
 from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.selection.models import COMPARED_DOCUMENTS
 from sparse_adapt.selection.questions import general_collection
 from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.inputs import CANDIDATES
@@ -47,6 +49,8 @@ A_TEXT = 60  # signs of such a text
 BEFORE_CANDIDATES = ("terms", "dictionary", "queries")  # steps of an adaptation
 OF_MODELS = ("candidates", "stages", "choice")  # and those after them
 MODELS_COMPARED = 3  # at a choice without words: the base model, half of the change, all of it
+A_COUNT = 1e-3  # seconds to count a document's words
+TIMES_COMPARED = 3  # that a document is read where nothing is taught
 MODELS_ASKED = 3  # at a choice without words: the base model, the best, the one kept in its place
 
 
@@ -97,11 +101,20 @@ def expected(
         documents,
         reading=request.reading,
         longest=settings.longest,
-        dense=request.teacher == ENSEMBLE or "dictionary" in request.stages,
+        dense=bool(request.all_stages) and (request.teacher == ENSEMBLE or "dictionary" in request.stages),
         general=True,
         settings=_first_settings(request),
     )
     entry_queries, terms = of_glossary(request, tokenizer)
+    if not request.all_stages or (request.ranking is None and request.glossary is not None and not terms):
+        compared = min(COMPARED_DOCUMENTS, len(documents))
+        reading = (WORDS_SAMPLE + TIMES_COMPARED * compared) * speeds.encoding
+        parts = [
+            ("words", Expected(f"counting the words of {total:,} documents", total * A_COUNT)),
+            ("choice", Expected("comparing both models on synthetic queries", reading)),
+            ("choice", general_expected(speeds, 1)),
+        ]
+        return [row for name, row in parts if name not in done and row.seconds >= SHOWN]
     if not terms and request.ranking is not None:  # then it only makes queries
         request = request.ranking
     queries = min(settings.queries.count, len(documents) * settings.queries.per_document)
@@ -207,7 +220,9 @@ def general_expected(speeds: Speeds, models: int, questions: int | None = None) 
     """
     general = general_collection(most=questions)
     seconds = models * (len(general.documents) + A_QUERY * len(general.queries)) * speeds.general
-    return Expected(f"asking {len(general.queries):,} general questions of {models} models", seconds)
+    return Expected(
+        f"asking {len(general.queries):,} general questions of {models} model{'s' * (models > 1)}", seconds
+    )
 
 
 def of_glossary(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple[int, int]:

@@ -20,13 +20,15 @@ from sparse_adapt.files.steps import Source, of_path
 from sparse_adapt.model.folder import of_model
 from sparse_adapt.model.reading import Reading, choose_device
 from sparse_adapt.pipeline.plan import first_error, merged, settings_for
-from sparse_adapt.pipeline.settings import AdaptSettings
+from sparse_adapt.pipeline.settings import WORDS, AdaptSettings
 from sparse_adapt.stages.inputs import CANDIDATES, DICTIONARY, PAIRS, Input
 from sparse_adapt.stages.table import OF_ADAPT, STAGES, find_stage
 from sparse_adapt.teachers.settings import ENSEMBLE
 from sparse_adapt.training.settings import Training
 
 REQUEST_FILE = "request.json"
+OF_READING = ("device",)  # overrides that count where nothing is trained, too
+ADAPT_STAGES = (WORDS, *OF_ADAPT)  # in the order in which they are carried out
 OWN = {name: name for name in AdaptSettings.model_fields if name not in ("seed", "queries", "candidates")}
 OWN |= {
     "query_settings": "queries",
@@ -93,12 +95,15 @@ class Request:
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """The stages that are carried out where there is something to learn in them.
+        """The stages that teach, carried out where there is something to learn in them.
 
-        A glossary is taught by `dictionary`, and ranking beside it (`ranking`); a table for queries by `query-table`.
-        Without a glossary words get no token: collections without one ask in words that the base model knows.
+        A glossary is taught by `dictionary`, a table for queries by `query-table`. Where `dictionary` and `rank` are
+        both named, ranking is learnt beside it (`ranking`). Without a glossary words get no token: collections without
+        one ask in words that the base model knows.
         """
         named: set[str] = set(self.settings.stages)
+        if self.ranking is not None:
+            named.discard("rank")
         if self.glossary is not None and self._usual:
             named = {row.name for row in STAGES if row.of_glossary}
         elif self.settings.frozen and self._usual:
@@ -111,13 +116,16 @@ class Request:
 
     @property
     def ranking(self) -> "Request | None":
-        """The adaptation beside the usual stages for a glossary: ranking, without new words.
+        """The adaptation beside a glossary's terms: ranking, without new terms.
 
-        None where stages are named, where old rows are to stay as they are, and where a table weighs queries.
+        None where `rank` isn't named beside `dictionary`, where old rows are to stay as they are, and where a table
+        weighs queries.
         """
-        if self.glossary is None or not self._usual or self.settings.frozen or self.ends_with_table:
+        named = {"dictionary", "rank"} <= set(self.settings.stages) and self.settings.query_side == "model"
+        if self.glossary is None or not named or self.settings.frozen:
             return None
-        return replace(self, glossary=None)
+        stages = tuple(name for name in self.settings.stages if name in (WORDS, "rank"))
+        return replace(self, glossary=None, settings=self.settings.model_copy(update={"stages": stages}))
 
     @property
     def _usual(self) -> bool:
@@ -128,6 +136,11 @@ class Request:
     def all_stages(self) -> tuple[str, ...]:
         """The stages of the ranking beside them, if there is one, and then its own."""
         return (*(() if self.ranking is None else self.ranking.stages), *self.stages)
+
+    @property
+    def adds_words(self) -> bool:
+        """Whether the adapted model has exact words."""
+        return WORDS in self.settings.stages and not self.settings.frozen
 
     @property
     def extends(self) -> bool:
@@ -204,10 +217,22 @@ class Request:
                         f"the stage {name} teaches queries to activate tokens that they don't say, and a table weighs "
                         "no others; leave out the stage, or --query-side table"
                     )
+        self._check_idle_settings()
         for key, path in self._named().items():
             if NAMED[key].inputs and path is not None and not Path(path).exists():
                 raise InputError(path, "no such file; check the path")
         self.check_use()
+
+    def _check_idle_settings(self) -> None:
+        """Raise ConfigError for settings of stages that aren't carried out."""
+        idle = next((name for name in self.of_stages if name not in self.all_stages), None)
+        if idle is not None:
+            raise ConfigError(f"{idle}: settings of a stage that isn't carried out; name it among --stages")
+        key = next((key for key in self.overrides if key not in OF_READING), None)
+        if key is not None and not any(find_stage(name).trains for name in self.all_stages):
+            raise ConfigError(
+                f"{key}: a setting of stages that train, and none does; name one, as in --stages {WORDS},rank"
+            )
 
     def check_use(self) -> None:
         """Raise ConfigError for a file that is given and that no stage reads."""
@@ -219,7 +244,7 @@ class Request:
                     stage for stage in OF_ADAPT if keys & {each.key for each in find_stage(stage).needs}
                 )
                 raise ConfigError(
-                    f"--{name} {file}: none of the stages {', '.join(self.all_stages)} reads it; "
+                    f"--{name} {file}: none of the stages {', '.join(self.all_stages or (WORDS,))} reads it; "
                     f"leave it out, or have one of {readers} among --stages"
                 )
 
@@ -271,9 +296,9 @@ def chosen_settings(before: Request | None, settings: Mapping[str, Any], seed: i
         else:
             overrides[name] = value
     chosen = _settings(AdaptSettings() if before is None else before.settings, own)
-    for stage in chosen.stages:
-        if find_stage(stage).trains:
-            settings_for(stage, "default", merged(overrides, of_stages.get(stage, {})))
+    trained = {name for name in chosen.stages if name != WORDS and find_stage(name).trains} or {"rank"}
+    for stage in trained | {name for name in of_stages if find_stage(name).trains}:
+        settings_for(stage, "default", merged(overrides, of_stages.get(stage, {})))
     return {"settings": chosen, "overrides": overrides, "of_stages": of_stages}
 
 
@@ -281,9 +306,9 @@ def _settings(before: AdaptSettings, changed: Mapping[str, object]) -> AdaptSett
     """The adaptation's own settings, stages in the order that they have."""
     content: dict[str, Any] = merged(before.model_dump(), changed)
     for name in content["stages"]:
-        if name not in OF_ADAPT:
-            raise ConfigError(unknown("stage", name, OF_ADAPT))
-    content["stages"] = tuple(name for name in OF_ADAPT if name in content["stages"])
+        if name not in ADAPT_STAGES:
+            raise ConfigError(unknown("stage", name, ADAPT_STAGES))
+    content["stages"] = tuple(name for name in ADAPT_STAGES if name in content["stages"])
     try:
         return AdaptSettings.model_validate(content)
     except ValidationError as error:

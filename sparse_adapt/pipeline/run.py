@@ -185,7 +185,7 @@ def write_report(work: Path, plan: Plan, outcomes: Sequence[Outcome], more: Mapp
         "model": absolute(plan.model),
         "corpus": None if plan.corpus is None else portable(plan.corpus, work, work),
         "preset": plan.preset,
-        "final": outcomes[-1].folder.name,
+        "final": outcomes[-1].folder.name if outcomes else "",
         "seconds": round(sum(outcome.record["seconds"] for outcome in outcomes), 1),
         "stages": [_record_of(outcome, work) for outcome in outcomes],
         **more,

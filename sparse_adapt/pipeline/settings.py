@@ -9,8 +9,18 @@ from sparse_adapt.settings import Settings, setting
 from sparse_adapt.synthetic.queries import QuerySettings
 from sparse_adapt.teachers.settings import CandidateSettings
 
+WORDS = "words"  # among the stages of an adaptation: exact words, for which nothing is trained
 AdaptStage = Literal[
-    "extend", "preserve", "warmup", "dictionary", "dynamic", "joint", "contrast", "query-table", "rank"
+    "words",
+    "extend",
+    "preserve",
+    "warmup",
+    "dictionary",
+    "dynamic",
+    "joint",
+    "contrast",
+    "query-table",
+    "rank",
 ]
 
 
@@ -28,9 +38,9 @@ class AdaptSettings(Settings):
         0.25, "Gain that one more term has to reach.", unit="share of the mean gain of those before it", ge=0
     )
     stages: tuple[AdaptStage, ...] = setting(
-        ("rank",),
-        "Stages that are carried out where there is something to learn in them; by default the ranking alone is "
-        "learnt, and with a glossary its words as well.",
+        (WORDS,),
+        "Stages that are carried out where there is something to do in them; by default exact words are put into the "
+        "vectors, and with a glossary its terms are taught as well.",
     )
     queries: QuerySettings = setting(QuerySettings(), "How queries are made of the documents.")
     candidates: CandidateSettings = setting(

@@ -53,6 +53,7 @@ class Work:
     folder: Path  # where this part writes
     watcher: AdaptListener
     documents: list[Document]
+    total: int  # documents of the whole corpus
     cache: Path  # vectors of a dense teacher
     run: Path  # the folder of the whole run, where queries and candidates are
     sources: Mapping[str, Source | None]  # what was named, each resolved and its model hashed once

@@ -43,3 +43,15 @@ def products(rows: csr_matrix, others: csr_matrix) -> csr_matrix:
     """The products of each row (rows, W) with each row of another matrix (others, W): (rows, others)."""
     columns = used_columns([others])
     return csr_matrix(only(rows, columns) @ only(others, columns).T)
+
+
+def split(matrix: csr_matrix, first: int) -> tuple[csr_matrix, csr_matrix]:
+    """The entries of a matrix (rows, W) before column `first`: (rows, first), and those from it on: (rows, W)."""
+    before = matrix.indices < first
+    parts = []
+    for there, width in ((before, first), (~before, matrix.shape[1])):
+        starts = np.concatenate([[0], np.cumsum(there)])[matrix.indptr]
+        parts.append(
+            csr_matrix((matrix.data[there], matrix.indices[there], starts), shape=(matrix.shape[0], width))
+        )
+    return parts[0], parts[1]

@@ -6,15 +6,17 @@ words.
 
 from collections.abc import Sequence
 
+import numpy as np
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document
-from sparse_adapt.model.exact.words import FIRST, MARK
+from sparse_adapt.model.exact.words import FIRST_WORD, MARK
 from sparse_adapt.model.forms import heaviest
+from sparse_adapt.model.idf import TokenScales, scaled
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import names_of
 from sparse_adapt.report.progress import Progress, no_progress
-from sparse_adapt.retrieve.columns import beside
+from sparse_adapt.retrieve.columns import beside, only, split
 from sparse_adapt.retrieve.encode import encode
 
 
@@ -36,7 +38,7 @@ def query_vectors(
     weights = encode(model, texts, "query", filtered=filtered, progress=progress)
     if model.words is None:
         return weights
-    return beside(weights, model.words.queries(texts, model.tokenizer), FIRST)
+    return beside(weights, model.words.queries(texts, model.tokenizer), FIRST_WORD)
 
 
 def with_words_of_documents(
@@ -46,7 +48,24 @@ def with_words_of_documents(
     if model.words is None:
         return weights
     kept = heaviest(weights, model.words.settings.heaviest)
-    return beside(kept, model.words.documents(documents), FIRST)
+    return beside(kept, model.words.documents(documents), FIRST_WORD)
+
+
+def token_weights(model: SparseEncoder, vectors: csr_matrix) -> csr_matrix:
+    """The weights of the vocabulary's tokens alone in vectors of a model (B, V or W): (B, V)."""
+    columns = np.arange(model.vocabulary_size, dtype=np.int32)
+    return vectors if vectors.shape[1] == len(columns) else only(vectors, columns)
+
+
+def rescaled(vectors: csr_matrix, token_scales: TokenScales | None, most: int | None = None) -> csr_matrix:
+    """Vectors (B, V or W) that were made without token scales (V), with them; of each row the `most` heaviest weights.
+
+    Exact words stay as they are.
+    """
+    weights, words = split(vectors, FIRST_WORD) if vectors.shape[1] > FIRST_WORD else (vectors, None)
+    if token_scales is not None:
+        weights = scaled(weights, token_scales)
+    return weights if words is None else beside(heaviest(weights, most), words, FIRST_WORD)
 
 
 def names_of_columns(model: SparseEncoder, columns: Sequence[int], *documents: Document) -> tuple[str, ...]:
@@ -54,9 +73,9 @@ def names_of_columns(model: SparseEncoder, columns: Sequence[int], *documents: D
 
     `documents`: where words stand that no text before held.
     """
-    words = [column for column in columns if column >= FIRST]
+    words = [column for column in columns if column >= FIRST_WORD]
     known = model.words.named(words, documents) if model.words is not None else {}
-    tokens = iter(names_of(model.tokenizer, [column for column in columns if column < FIRST]))
+    tokens = iter(names_of(model.tokenizer, [column for column in columns if column < FIRST_WORD]))
     return tuple(
-        next(tokens) if column < FIRST else MARK + known.get(column, str(column)) for column in columns
+        next(tokens) if column < FIRST_WORD else MARK + known.get(column, str(column)) for column in columns
     )

@@ -27,6 +27,7 @@ from sparse_adapt.retrieve.evaluate import (
     evaluate_vectors,
     read_collection,
 )
+from sparse_adapt.retrieve.hybrid import document_vectors, query_vectors
 from sparse_adapt.retrieve.significance import Values
 from sparse_adapt.selection.evidence import (
     ALL,
@@ -118,17 +119,18 @@ def keep_or_refuse(
     seed: int,
     folder: Path,
 ) -> tuple[Choice, Chosen]:
-    """Save the best model; where it is refused, the best that learnt no words, or else the base model.
+    """Save the best model; where it is refused, the best that learnt no terms, or else the one that has to be beaten.
 
-    What shows, as JSON holds it: of the model that is kept, or of the best where the base model is.
+    What shows, as JSON holds it: of the model that is kept, or of the best where nothing that was learnt is.
     """
     shutil.rmtree(folder, ignore_errors=True)
     best = keep(choice, makers, documents, folder)
-    if choice.kept == 0:
+    if choice.kept in (0, choice.baseline):
         return choice, {}
-    candidates = choice.tried
-    instead = choice.without_words if has_words(choice.best.name) else 0
-    models, results = (makers[0].make(), best), (candidates[0].result, choice.best.result)
+    candidates, beaten = choice.tried, choice.tried[choice.baseline]
+    instead = choice.without_words if has_words(choice.best.name) else choice.baseline
+    maker = next(each for each in makers if each.name == beaten.name)
+    models, results = (maker.make(), best), (beaten.result, choice.best.result)
     ranked = candidates[instead].result if candidates[instead].name.startswith(RANKING) else None
     evidence = weigh(models, results, documents, definitions, seed, ranked)
     stored: Chosen = {**evidence.plain(), "best": choice.kept}
@@ -137,7 +139,7 @@ def keep_or_refuse(
     choice, shown = keep_or_refuse(
         replace(choice, kept=instead), makers, documents, TaughtDefinitions(), seed, folder
     )
-    if choice.kept:
+    if shown:
         stored |= {"evidence": shown["evidence"], "meaning": shown["meaning"]}
     return choice, stored
 
@@ -155,9 +157,8 @@ class Encoded(NamedTuple):
 
 def encoded(base: SparseEncoder, model: SparseEncoder, documents: Sequence[Document]) -> Encoded:
     """Documents by either model."""
-    texts = [document.full_text for document in documents]
     return Encoded(
-        (base, model), documents, (encode(base, texts, "document"), encode(model, texts, "document"))
+        (base, model), documents, (document_vectors(base, documents), document_vectors(model, documents))
     )
 
 
@@ -234,8 +235,8 @@ def _saying(model: SparseEncoder, documents: Sequence[Document]) -> dict[str, li
 def _results(both: Encoded, collection: Collection) -> Iterator[ModelResult]:
     """What the base model and the adapted one find."""
     for model, vectors in zip(both.models, both.vectors, strict=True):
-        query_vectors = encode(model, [query.text for query in collection.queries], "query")
-        yield evaluate_vectors(query_vectors, vectors, collection, DEPTH)
+        queries = query_vectors(model, [query.text for query in collection.queries])
+        yield evaluate_vectors(queries, vectors, collection, DEPTH)
 
 
 # -- judged queries -------------------------------------------------------------------------------

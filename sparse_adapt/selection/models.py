@@ -18,21 +18,24 @@ import torch
 
 from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.collection.readers import Document, Query
-from sparse_adapt.model.idf import TokenScales, fourth_root, rows_for_idf, scaled
+from sparse_adapt.model.idf import TokenScales, fourth_root, rows_for_idf
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.progress import Progress, no_progress, passing
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_model, evaluate_vectors
+from sparse_adapt.retrieve.hybrid import token_weights
 from sparse_adapt.retrieve.significance import interval, randomisation_test
 from sparse_adapt.selection.evidence import GENERAL, by_kind
 from sparse_adapt.selection.general import GeneralRow, general_rows
 from sparse_adapt.selection.record import Chosen, Tried
-from sparse_adapt.selection.retention import EncodedCollection, encode_collection, texts_in
+from sparse_adapt.selection.retention import EncodedCollection, encode_unscaled, texts_in, with_exact_words
 from sparse_adapt.selection.rule import MAY_LOSE
 
 MEASURE = "ndcg@10"
+COMPARED_DOCUMENTS = 2_000  # where nothing is taught
 GRADES = 10  # documents of a query that are to be found
 BASE = "base"  # the model that all others come from, which is the first
+EXACT = "exact words"  # the base model with exact words and nothing learnt, which others have to beat
 RANKING = (
     "ranking alone"  # a model beside those that learnt words, which stands in for them where they are refused
 )
@@ -89,13 +92,15 @@ class Choice:
     """All that was tried, the first of it the base model as it is, and which is kept.
 
     `without_words`: the one to keep where that is refused. `general`: of each model that was asked, without token
-    scales, by its maker's name, the vectors of general questions and passages.
+    scales, by its maker's name, the vectors of general questions and passages. `baseline`: the one that what was taught
+    has to beat: the base model, or that with exact words.
     """
 
     tried: tuple[ComparedModel, ...]
     kept: int
     without_words: int = 0
     general: Mapping[str, EncodedCollection] = field(default_factory=dict)
+    baseline: int = 0
 
     @property
     def best(self) -> ComparedModel:
@@ -156,11 +161,12 @@ def _graded(entry: Candidates) -> dict[str, int]:
     return {entry.document_ids[row]: GRADES - place for place, row in enumerate(order)}
 
 
-def _answer(encoded: EncodedCollection, token_scales: TokenScales | None) -> ModelResult:
+def _answer(
+    encoded: EncodedCollection, model: SparseEncoder, token_scales: TokenScales | None
+) -> ModelResult:
     """What a model reaches on a collection with some token scales (V), from its vectors without them."""
-    collection, queries, documents = encoded
-    if token_scales is not None:
-        queries, documents = scaled(queries, token_scales), scaled(documents, token_scales)
+    most = None if model.words is None else model.words.settings.heaviest
+    collection, queries, documents = encoded.with_scales(token_scales, most)
     result = evaluate_vectors(queries, documents, collection)
     return replace(result, run={})  # of many models gigabytes of rankings, which nobody reads
 
@@ -172,11 +178,10 @@ def try_models(
     tried: list[ComparedModel] = []
     for number, maker in enumerate(makers):
         encoder = maker.make()
-        own, encoder.token_scales = encoder.token_scales, None
-        encoded = encode_collection(encoder, collection)
-        encoder.token_scales = own
+        own, encoded = encoder.token_scales, encode_unscaled(encoder, collection)
         if own is None:
-            ways: dict[TokenWeighting, TokenScales] = {"idf": fourth_root(encoded.documents)}
+            weights = token_weights(encoder, encoded.documents)
+            ways: dict[TokenWeighting, TokenScales] = {"idf": fourth_root(weights)}
         else:
             powers: dict[TokenWeighting, float] = POWERS if maker.back is not None else {"token scales": 1.0}
             learnt = encoder.token_scales_of()
@@ -185,7 +190,9 @@ def try_models(
         plain = ways["token scales"] if adapted_before else None
         rows: list[tuple[TokenWeighting, TokenScales | None]] = [("", plain), *ways.items()]
         tried += (
-            ComparedModel(maker.name, weighed, maker.back, _answer(encoded, token_scales), token_scales)
+            ComparedModel(
+                maker.name, weighed, maker.back, _answer(encoded, encoder, token_scales), token_scales
+            )
             for weighed, token_scales in rows
         )
         progress(1)
@@ -200,9 +207,8 @@ def answers(
     Its vectors, without token scales, come first.
     """
     encoder = maker.make()
-    encoder.token_scales = None
-    encoded = encode_collection(encoder, collection, progress)
-    return encoded, [_answer(encoded, each.token_scales) for each in tried]
+    encoded = encode_unscaled(encoder, collection, progress)
+    return encoded, [_answer(encoded, encoder, each.token_scales) for each in tried]
 
 
 def _power(token_scales: TokenScales, power: float) -> TokenScales:
@@ -268,8 +274,42 @@ def choose_from(
             ask(general, unasked[0])
 
     kept = settled(lambda: choose(asked, words=words, table=table))
-    instead = settled(lambda: choose_without_words(asked)) if has_words(asked[kept].name) else 0
-    return Choice(tuple(asked), kept, instead, vectors)
+    baseline = baseline_of(asked)
+    instead = settled(lambda: choose_without_words(asked)) if has_words(asked[kept].name) else baseline
+    return Choice(tuple(asked), kept, instead, vectors, baseline)
+
+
+def baseline_of(candidates: Sequence[ComparedModel]) -> int:
+    """The place of the model with exact words and nothing learnt, else that of the base model."""
+    return next((place for place, each in enumerate(candidates) if each.label == EXACT), 0)
+
+
+def compare_words(
+    model: SparseEncoder,
+    held_out: Collection,
+    general: Collection,
+    progress: Progress = no_progress,
+) -> Choice:
+    """A model without its exact words, and with them: they are kept unless general questions may lose by them.
+
+    Each text is encoded once, since exact words change no weight.
+    """
+    words = model.words
+    asked: dict[str, list[tuple[EncodedCollection, ModelResult]]] = {BASE: [], EXACT: []}
+    for collection in (held_out, general):
+        model.words = None
+        plain = encode_unscaled(model, collection, progress)
+        asked[BASE].append((plain, _answer(plain, model, model.token_scales)))
+        model.words = words
+        whole = with_exact_words(model, plain)
+        asked[EXACT].append((whole, _answer(whole, model, model.token_scales)))
+    base_on_general = asked[BASE][1][1]
+    tried = tuple(
+        ComparedModel(name, "", None, held[1], None, there[1], may_forget(there[1], base_on_general))
+        for name, (held, there) in asked.items()
+    )
+    vectors = {name: there[0] for name, (_, there) in asked.items()}
+    return Choice(tried, 0 if tried[1].forgets else 1, 0, vectors, 1)
 
 
 def choose(candidates: Sequence[ComparedModel], *, words: bool = False, table: bool = False) -> Picked:
@@ -303,8 +343,8 @@ def choose(candidates: Sequence[ComparedModel], *, words: bool = False, table: b
 
 
 def has_words(name: str) -> bool:
-    """Whether the model of a name learnt words: it is neither the base model nor one that learnt to rank alone."""
-    return not name.startswith((BASE, RANKING))
+    """Whether the model of a name learnt terms: no base model, with exact words or not, nor one that ranks alone."""
+    return not name.startswith((BASE, EXACT, RANKING))
 
 
 def choose_without_words(candidates: Sequence[ComparedModel]) -> Picked:

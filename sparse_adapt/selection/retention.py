@@ -23,11 +23,15 @@ from wordfreq import zipf_frequency
 
 from sparse_adapt.collection.readers import Document, Judgements, Query
 from sparse_adapt.collection.streams import evenly
+from sparse_adapt.model.exact.words import FIRST_WORD
+from sparse_adapt.model.idf import TokenScales
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.report.tables import Retained
+from sparse_adapt.retrieve.columns import beside, only
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors
+from sparse_adapt.retrieve.hybrid import document_vectors, query_vectors, rescaled
 from sparse_adapt.retrieve.significance import Values, holm, randomisation_test
 from sparse_adapt.selection.evidence import BACKGROUND, GENERAL, KNOWN_ITEMS, MIXED
 from sparse_adapt.selection.general import FIRST, RANKED, general_rows
@@ -59,20 +63,51 @@ class EncodedCollection(NamedTuple):
     queries: csr_matrix
     documents: csr_matrix
 
+    def with_scales(self, token_scales: TokenScales | None, most: int | None) -> "EncodedCollection":
+        """Vectors that `encode_unscaled` gave, with token scales (V).
+
+        `most`: weights that a document keeps beside its exact words.
+        """
+        queries, documents = (
+            rescaled(self.queries, token_scales),
+            rescaled(self.documents, token_scales, most),
+        )
+        return EncodedCollection(self.collection, queries, documents)
+
 
 def encode_collection(
     model: SparseEncoder, collection: Collection, progress: Progress = no_progress
 ) -> EncodedCollection:
-    """Vectors of a collection's queries and documents."""
-    queries = encode(model, [query.text for query in collection.queries], "query", progress=progress)
-    texts = [document.full_text for document in collection.documents]
-    return EncodedCollection(collection, queries, encode(model, texts, "document", progress=progress))
+    """Vectors of a collection's queries and documents, with exact words where the model has some."""
+    queries = query_vectors(model, [query.text for query in collection.queries], progress=progress)
+    documents = document_vectors(model, collection.documents, progress=progress)
+    return EncodedCollection(collection, queries, documents)
 
 
-def weighed(model: SparseEncoder, encoded: EncodedCollection) -> EncodedCollection:
-    """Vectors that a model gave without token scales, each weight times the factor that its token has in the model."""
-    return encoded._replace(
-        queries=model.weighed(encoded.queries), documents=model.weighed(encoded.documents)
+def encode_unscaled(
+    model: SparseEncoder, collection: Collection, progress: Progress = no_progress
+) -> EncodedCollection:
+    """Vectors without token scales, all weights of a document beside its exact words: `EncodedCollection.with_scales`
+    makes of them what the model gives.
+    """
+    scales, words = model.token_scales, model.words
+    model.token_scales = None
+    model.words = None if words is None else words.with_settings(heaviest=None)
+    try:
+        return encode_collection(model, collection, progress)
+    finally:
+        model.token_scales, model.words = scales, words
+
+
+def with_exact_words(model: SparseEncoder, encoded: EncodedCollection) -> EncodedCollection:
+    """Vectors that `encode_unscaled` gave of a model without exact words, with those of another beside them."""
+    assert model.words is not None, "of a model that has some"
+    collection, queries, documents = encoded
+    texts = [query.text for query in collection.queries]
+    return EncodedCollection(
+        collection,
+        beside(queries, model.words.queries(texts, model.tokenizer), FIRST_WORD),
+        beside(documents, model.words.documents(collection.documents), FIRST_WORD),
     )
 
 
@@ -85,7 +120,8 @@ def activates(queries: csr_matrix, terms: Sequence[Sequence[int]]) -> NDArray[np
     """Which texts have weight for a term, all of its tokens: (texts,)."""
     active = np.zeros(queries.shape[0], dtype=np.bool_)
     for tokens in terms:
-        active |= np.asarray((queries[:, list(tokens)] > 0).sum(axis=1)).ravel() == len(tokens)
+        weights = only(queries, np.array(sorted(tokens), np.int32))
+        active |= np.asarray((weights > 0).sum(axis=1)).ravel() == len(tokens)
     return active
 
 
@@ -112,7 +148,7 @@ def retention_of(
     groups[GENERAL.name]["false_activations"] = activates(general.queries, terms).astype(np.float64)
     groups.update(_in_mixed_index(domain, general))
     if known is not None:
-        queries = encode(model, [query.text for query in known.queries], "query")
+        queries = query_vectors(model, [query.text for query in known.queries])
         result = evaluate_vectors(queries, domain.documents, known, DEPTH)
         groups[KNOWN_ITEMS.name] = {KNOWN_ITEMS.measure: result.values[KNOWN_ITEMS.measure]}
     return groups

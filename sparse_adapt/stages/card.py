@@ -17,6 +17,7 @@ from sparse_adapt.files.records import toml
 from sparse_adapt.files.steps import PATH
 from sparse_adapt.files.writing import write_text
 from sparse_adapt.model.encoder import NewToken, read_vocabulary
+from sparse_adapt.model.exact.words import EXACT_WORDS_FILE
 from sparse_adapt.model.folder import CARD_FILE, UNKNOWN, ModelOrigin, origin_of
 from sparse_adapt.model.idf import TOKEN_SCALES_FILE
 from sparse_adapt.model.layout import is_dense
@@ -136,6 +137,7 @@ def card_text(folder: Path, making: Making) -> str:
         _opening(origin, tokens),
         _ruling(making),
         _added(folder, tokens),
+        _words(folder),
         _made(making),
     ]
     for title, table in (
@@ -166,7 +168,7 @@ def _header(folder: Path, origin: ModelOrigin) -> str:
 
 
 def _opening(origin: ModelOrigin, tokens: Sequence[NewToken]) -> str:
-    title = f"{origin.name} with {_counted(tokens)}" if tokens else f"{origin.name}, taught further"
+    title = f"{origin.name} with {_counted(tokens)}" if tokens else f"{origin.name}, adapted"
     return f"# {title}\n\nMade from `{origin.hub_id or origin.name}` by sparse-adapt {__version__}.\n"
 
 
@@ -188,6 +190,17 @@ def _added(folder: Path, tokens: Sequence[NewToken]) -> str:
     return (
         f"## What was added\n\n{_counted(tokens)}, with a token, an input row, an output row and a bias each: "
         f"{named}{more}. A text is cut at {longest:,} tokens.\n"
+    )
+
+
+def _words(folder: Path) -> str:
+    """What exact words are, and which programs know them."""
+    if not (folder / EXACT_WORDS_FILE).is_file():
+        return ""
+    return (
+        "## Exact words\n\nA document also matches by its words, as with BM25: they stand in its vector beside the "
+        f"weights of tokens (`{EXACT_WORDS_FILE}` has their settings and statistics). sparse-adapt puts them there; "
+        "other programs that load this folder get the weights of tokens alone.\n"
     )
 
 

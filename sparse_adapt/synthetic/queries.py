@@ -115,6 +115,18 @@ class Collected:
 # -- making them ----------------------------------------------------------------------------------
 
 
+def different_documents(documents: Sequence[Document], place: str | Path) -> list[int]:
+    """The rows of documents of which none has the text of another. Raises InputError, with `place`, for too few."""
+    different = _different(documents)
+    if len(different) < FEWEST:
+        raise InputError(
+            place,
+            f"holds {len(different):,} different documents of {len(documents):,}; at least {FEWEST} are needed "
+            "to tell good from bad; give a larger corpus",
+        )
+    return different
+
+
 def make_queries(
     documents: Sequence[Document],
     settings: QuerySettings,
@@ -127,13 +139,7 @@ def make_queries(
     The same seed gives the same queries. Raises InputError, with `place` before it, for a corpus of too few
     different documents to tell one from another.
     """
-    different = _different(documents)
-    if len(different) < FEWEST:
-        raise InputError(
-            place,
-            f"holds {len(different):,} different documents of {len(documents):,}; at least {FEWEST} are needed "
-            "to tell good from bad; give a larger corpus",
-        )
+    different = different_documents(documents, place)
     random = default_rng([settings.seed, 1])
     rarity = Rarity(documents)
     order = [different[int(row)] for row in random.permutation(len(different))]

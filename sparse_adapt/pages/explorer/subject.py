@@ -21,8 +21,8 @@ from sparse_adapt.pages.subject import EncodedSubject
 from sparse_adapt.pipeline.before_after import Amounts, EncodedTexts, Scales, raw_logits
 from sparse_adapt.pipeline.run import REPORT_FILE, read_finished
 from sparse_adapt.report.progress import Progress, no_progress
-from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, read_collection
+from sparse_adapt.retrieve.hybrid import document_vectors, token_weights
 from sparse_adapt.selection.retention import background_queries
 from sparse_adapt.stages.record import read_before
 
@@ -95,7 +95,7 @@ class Explored:
     @cached_property
     def scales(self) -> Scales:
         """What an amount is weighed by that lowers a term; the documents' vectors are those that are there already."""
-        texts = EncodedTexts.encoded(self.main.model, self.main.documents)
+        texts = EncodedTexts.encoded(self.main.model, token_weights(self.main.model, self.main.documents))
         return Scales.over(texts, self.documents, self.judged)
 
     @cached_property
@@ -147,16 +147,16 @@ def explored(
     named = {ONLY: places.model}
     if places.against is not None:
         named = {BEFORE: places.against, AFTER: places.model}
-    texts = [document.full_text for document in documents]
     encoded = {}
     for name, place in named.items():
         model = SparseEncoder.load(place)
-        vectors = encode(model, texts, "document", progress=progress_for(f"documents, {name}", len(texts)))
+        progress = progress_for(f"documents, {name}", len(documents))
+        vectors = document_vectors(model, documents, progress=progress)
         if vectors.nnz == 0:
             raise InputError(
                 places.corpus, f"no document has any weight under {place}: model and corpus don't fit"
             )
-        nothing = csr_matrix((0, model.vocabulary_size), dtype=np.float32)
+        nothing = csr_matrix((0, vectors.shape[1]), dtype=np.float32)
         encoded[name] = EncodedSubject(model, vectors, nothing, nothing)
     subject = Explored(places, documents, encoded)
     if subject.terms:

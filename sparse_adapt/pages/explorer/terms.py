@@ -14,7 +14,7 @@ from sparse_adapt.pages.explorer.subject import Explored
 from sparse_adapt.pages.explorer.views import Addresses, Missing
 from sparse_adapt.pages.queries import TOP
 from sparse_adapt.pages.states import heat_of
-from sparse_adapt.pages.terms import nearest_tokens
+from sparse_adapt.pages.terms import column_of_token, nearest_tokens
 from sparse_adapt.pipeline.before_after import Amounts, EncodedTexts
 from sparse_adapt.pipeline.calibrate import check_calibrates, tabulate_before_after
 from sparse_adapt.report.sections import (
@@ -184,7 +184,7 @@ def _where(explored: Explored, at: Addresses, token: NewToken) -> list[Part]:
     rows: Sequence[int] = np.flatnonzero(explored.scales.mentions[:, _place(explored, token)]).tolist()
     if not rows:
         return [Prose("No document says it.", "quiet")]
-    weights = explored.main.documents[rows][:, [token.token_id]].toarray()[:, 0]
+    weights = column_of_token(explored.main.documents[rows], token.token_id)
     names = [explored.documents[row].document_id for row in rows]
     places: list[Row] = [
         {"document": name, "weight": float(weight), "to": at.document(name)}

@@ -1,13 +1,13 @@
 """The explorer's pages of a query and of a document, and what all its pages share: addresses, tokens, rankings."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import NamedTuple
 from urllib.parse import urlencode
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.model.tokens import names_of
+from sparse_adapt.model.exact.words import FIRST_WORD
 from sparse_adapt.pages.explorer.subject import Explored
 from sparse_adapt.pages.queries import rankings_of, weighed
 from sparse_adapt.pages.states import heat_of_all
@@ -26,6 +26,7 @@ from sparse_adapt.report.sections import (
     WebPage,
 )
 from sparse_adapt.report.tables import Column, Row, Table
+from sparse_adapt.retrieve.hybrid import names_of_columns
 
 LONGEST = 2_000  # characters of a query
 EXAMPLES = 8
@@ -91,12 +92,12 @@ def token_bars(
             name,
             f"{weight:.2f}",
             weight / largest,
-            "new term" if token_id in new else "" if token_id in token_ids else "expansion",
+            _origin(token_id, new, token_ids),
             token_id in new,
             at.term(token_id) if token_id in linked else "",
         )
         for token_id, name, weight in zip(
-            ids, names_of(encoded.model.tokenizer, ids), vector.data[order].tolist(), strict=True
+            ids, names_of_columns(encoded.model, ids), vector.data[order].tolist(), strict=True
         )
     ]
     return BarList("By weight", bars, f"{vector.nnz:,} tokens have weight.")
@@ -105,6 +106,13 @@ def token_bars(
 def largest_weight(vectors: Iterable[csr_matrix]) -> float:
     """The largest weight of some vectors, (1, V) each."""
     return max((float(vector.data.max(initial=0.0)) for vector in vectors), default=0.0) or 1.0
+
+
+def _origin(token_id: int, new: Container[int], said: Container[int]) -> str:
+    """What a dimension is besides a token of the text."""
+    if token_id >= FIRST_WORD:
+        return "exact word"
+    return "new term" if token_id in new else "" if token_id in said else "expansion"
 
 
 def query_page(explored: Explored, at: Addresses, text: str) -> WebPage:

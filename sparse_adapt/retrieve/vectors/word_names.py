@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document
-from sparse_adapt.model.exact.words import FIRST
+from sparse_adapt.model.exact.words import FIRST_WORD
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.columns import used_columns
 from sparse_adapt.retrieve.vectors.manifest import ModelStamp, stamp_of_model, word_names
@@ -27,7 +27,7 @@ class WordNames:
             stems = (word.stem for each in documents for word in words.analyzer.words(each.full_text))
             columns = {words.column(stem) for stem in stems}
         else:
-            columns = {int(column) for column in used_columns([vectors]) if column >= FIRST}
+            columns = {int(column) for column in used_columns([vectors]) if column >= FIRST_WORD}
         self._words |= words.named(columns - self._words.keys(), documents)
 
     @property
