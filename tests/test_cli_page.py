@@ -70,10 +70,10 @@ READS_AS_THE_MODEL_SAYS = {  # encodes, and still has no --max-tokens: why
     "run": "each stage of a run file has max_tokens",
     "report": "the run reads as much of a document as it did",
     "explore": "the run reads as much of a document as it did",
-    **dict.fromkeys(("pack", "unpack"), "moves rows, and reads documents as the model says"),
+    **dict.fromkeys(("add-terms", "pack", "unpack"), "moves rows, and reads documents as the model says"),
     "graft": "reads as much as the SPLADE model that it learns from",
     "contradict": "fills gaps of sentences, and encodes nothing",
-    **dict.fromkeys(("terms", "extend", "coin"), "reads the tokenizer alone"),
+    **dict.fromkeys(("check", "terms", "extend", "coin"), "reads the tokenizer alone"),
 }
 
 
@@ -146,7 +146,8 @@ def test_a_corpus_is_given_by_its_place_or_its_name(sparse_adapt, tmp_path, monk
 
 
 def test_a_corpus_that_is_named_without_one_is_missing(sparse_adapt):
-    assert "Missing argument 'CORPUS'" in refused(sparse_adapt("terms", "--corpus"))
+    assert "Missing argument 'CORPUS'" in refused(sparse_adapt("check", "--corpus"))
+    assert "terms needs CORPUS" in refused(sparse_adapt("terms", "--corpus")), "or a glossary"
 
 
 # -- stopped ----------------------------------------------------------------------------------------
