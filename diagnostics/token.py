@@ -19,6 +19,7 @@ from diagnostics.advice import Places, TermFigures, advise, judge, logit_verdict
 from diagnostics.token_report import (
     CorpusSummary,
     DocumentSummary,
+    ExactWord,
     LogitRange,
     PositionLogit,
     RankedToken,
@@ -96,6 +97,25 @@ def diagnose(
         ranking=ranking,
         corpus=corpus,
         next_steps=advise(state, evidence, places or Places()),
+        exact_words=_exact_words(term, model, chosen.document),
+    )
+
+
+def _exact_words(term: str, model: SparseEncoder, document: Document) -> tuple[ExactWord, ...]:
+    """The exact words of a term, whole and in parts, each once; none of a model without them."""
+    words = model.words
+    if words is None:
+        return ()
+    asked, there = words.queries([term], model.tokenizer), words.documents([document])
+    known = words.settings
+    return tuple(
+        ExactWord(
+            stem,
+            known.idf.get(stem, known.unknown),
+            float(asked[0, words.column(stem)]),
+            float(there[0, words.column(stem)]),
+        )
+        for stem in dict.fromkeys(word.stem for word in words.analyzer.words(term))
     )
 
 

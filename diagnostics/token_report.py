@@ -187,6 +187,16 @@ class CorpusSummary:
     heaviest_other_weight: float
 
 
+@dataclass(frozen=True, slots=True)
+class ExactWord:
+    """An exact word of the term: how much it tells, and what it weighs in a query of it and in the document."""
+
+    word: str
+    idf: float
+    query_weight: float
+    document_weight: float
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class TokenReport(Result):
     """The five sections on one term. Where no document holds it, `document_id` is None, `text` the term."""
@@ -202,6 +212,7 @@ class TokenReport(Result):
     corpus: CorpusSummary
     next_steps: tuple[Advice, ...]
     glossary: InGlossary | None = None  # where the run that made the model was given one that has the term
+    exact_words: tuple[ExactWord, ...] = ()  # of a model that has some
 
     @property
     def headline(self) -> str:
@@ -212,7 +223,8 @@ class TokenReport(Result):
 
     def to_dict(self) -> dict[str, object]:
         """Everything that the tables show, as plain objects and lists."""
-        return asdict(self)
+        content = asdict(self)
+        return content if self.exact_words else {key: content[key] for key in content if key != "exact_words"}
 
     def rows(self) -> Sequence[Row]:
         """The term in each document that holds it, of several tokens the weakest."""
@@ -240,6 +252,7 @@ class TokenReport(Result):
             Section("logits", f"2  Logits in {where}", [Prose(_beginning(self.text)), *_logits(self.logits)]),
             Section("weight", "3  Weight", [_weights(self.weights)]),
             Section("ranking", "4  Ranking", list(_ranking(self))),
+            *([Section("words", "Exact words", [_exact_words(self)])] if self.exact_words else []),
             *([Section("glossary", "In the glossary", parts)] if parts else []),
             Section("next", "5  What to do next", list(_next_steps(self.next_steps))),
         ]
@@ -264,6 +277,17 @@ def _vocabulary(report: TokenReport) -> Facts:
     if section.listed is not None:
         pairs.append(("in the terms file", _yes(section.listed)))
     return Facts([*pairs, ("documents", f"{corpus.holding:,} of {corpus.documents:,} hold the term")])
+
+
+def _exact_words(report: TokenReport) -> Table:
+    """The words by which the term is matched whatever the model makes of it."""
+    columns_ = (
+        Column("word", "word", "token"),
+        Column("idf", "idf", decimals=2),
+        Column("query_weight", "weight in a query", decimals=3),
+        Column("document_weight", "in the document", decimals=3),
+    )
+    return Table("", columns_, [asdict(each) for each in report.exact_words])
 
 
 def _beginning(text: str) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 import sparse_adapt as sa
 from diagnostics.matches import explain
+from diagnostics.token import diagnose
 from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.engines.formats import ENGINES, open_engine
 from sparse_adapt.engines.manifest import read_export
@@ -158,6 +159,19 @@ def test_an_explanation_marks_words_and_sums_to_the_score(hybrid, twelve_documen
     text = str(report)
     assert "exact word" in text and "of the score" in text
     assert {token["word"] for token in report.to_dict()["tokens"] if "word" in token} == {True}
+
+
+def test_a_diagnosis_shows_what_the_exact_words_of_a_term_weigh(hybrid, twelve_documents, tiny_model):
+    report = diagnose("zorvex", hybrid, twelve_documents)
+    (word,) = report.exact_words
+    settings = hybrid.words.settings
+    assert (word.word, word.idf) == ("zorvex", settings.idf["zorvex"])
+    assert word.query_weight == pytest.approx(hybrid.words.weight * word.idf * settings.pieces, rel=1e-5)
+    assert 0 < word.document_weight <= 2 and "Exact words" in str(report)
+    plain = diagnose("zorvex", SparseEncoder.load(str(tiny_model)), twelve_documents)
+    assert (
+        plain.exact_words == () and "exact_words" not in plain.to_dict() and "Exact words" not in str(plain)
+    )
 
 
 def test_words_find_what_the_model_does_not_know(saved, zorvex_collection):
