@@ -45,9 +45,9 @@ STATES: dict[State, tuple[str, Tone]] = {
 LOGITS = (
     Column("token", "token", "token"),
     Column("over", "positions", "text"),
-    Column("least", "least", decimals=2, signed=True),
-    Column("average", "average", decimals=2, signed=True),
-    Column("largest", "largest", decimals=2, signed=True),
+    Column("least", "least", decimals=4, signed=True),
+    Column("average", "average", decimals=4, signed=True),
+    Column("largest", "largest", decimals=4, signed=True),
     Column("position", "at"),
     Column("at", "on", "token"),
     Column("verdict", "verdict", "text"),
@@ -62,8 +62,8 @@ WEIGHTS = (
 DOCUMENTS = (
     Column("document_id", "document", "text"),
     Column("occurrences", "times"),
-    Column("average_logit", "average logit", decimals=2, signed=True),
-    Column("weight", "weight", decimals=3, bar=True),
+    Column("average_logit", "average logit", decimals=4, signed=True),
+    Column("weight", "weight", decimals=4, bar=True),
     Column("rank", "rank"),
 )
 
@@ -381,7 +381,7 @@ def _ranking(report: TokenReport) -> Iterator[Part]:
     bars = [
         Bar(
             each.token,
-            f"{each.weight:.3f}",
+            f"{each.weight:.4f}",
             each.weight / largest,
             HERE if each.of_term else "",
             each.new or each.of_term,
@@ -393,7 +393,7 @@ def _ranking(report: TokenReport) -> Iterator[Part]:
     if corpus.summaries:
         note = f"fires on {corpus.others_firing:,} of {corpus.others_examined:,} other documents examined"
         if corpus.heaviest_other is not None:
-            note += f", heaviest {corpus.heaviest_other} ({corpus.heaviest_other_weight:.3f})"
+            note += f", heaviest {corpus.heaviest_other} ({corpus.heaviest_other_weight:.4f})"
         if len(report.vocabulary.tokens) > 1:
             note = f"of several pieces the weakest; {note}"
         yield TableRows(Table("all documents that hold the term", DOCUMENTS, report.rows(), note))

@@ -40,14 +40,17 @@ def test_five_sections_at_one_hundred_columns(tiny_model, twelve_documents):
     )
     assert max(map(len, text.splitlines())) <= 100
     for section in report.logits:
-        assert f"{section.where_it_stands.average:+.2f}" in text
+        for range_of in (section.everywhere, section.where_it_stands):
+            for logit in (range_of.least.logit, range_of.average, range_of.largest.logit):
+                assert f"{logit:+.4f} " in text
     assert text.count("positive: expected") + text.count("negative: not expected") == len(report.logits)
     for weight in report.weights:
         assert f"{weight.maximum_logit:.4f}" in text and f"{weight.encoder_weight:.4f}" in text
     for ranked in report.ranking.heaviest:
-        assert f"{ranked.weight:.3f}" in text
-    for summary in report.corpus.summaries:
-        assert summary.document_id in text
+        assert f"{ranked.weight:.4f} " in text
+    for row in report.rows():
+        assert f"{row['average_logit']:+.4f} " in text and f"{row['weight']:.4f} " in text
+        assert row["document_id"] in text
     assert "sparse-adapt extend" in text
 
 
@@ -152,7 +155,7 @@ def test_the_term_is_marked_without_colour(tiny_model, twelve_documents):
     for row, (over, found) in zip(rows, ranges.items(), strict=False):
         figures = (found.least.logit, found.average, found.largest.logit)
         assert " ".join(row).startswith(
-            f"{first.token} {over} " + " ".join(f"{each:+.2f}" for each in figures)
+            f"{first.token} {over} " + " ".join(f"{each:+.4f}" for each in figures)
         )
     assert "in the terms file  yes" in text
     assert " ".join(report.text.split()) in " ".join(text.split())
@@ -175,7 +178,7 @@ def test_a_term_below_the_heaviest_has_a_row_of_its_own(tiny_model, twelve_docum
     )
     rank, weight = report.ranking.ranks[0], report.weights[0].encoder_weight
     line = next(line for line in shown(report).splitlines() if line.strip().startswith(f"{rank} "))
-    assert f"{weight:.3f}" in line and line.rstrip().endswith("<- here")
+    assert f"  {weight:.4f}  " in line and line.rstrip().endswith("<- here")
 
 
 def test_a_query_tells_its_sparsity_and_a_document_its_heaviest_tokens(tiny_model, twelve_documents):
