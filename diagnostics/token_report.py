@@ -279,15 +279,15 @@ def _vocabulary(report: TokenReport) -> Facts:
     return Facts([*pairs, ("documents", f"{corpus.holding:,} of {corpus.documents:,} hold the term")])
 
 
-def _exact_words(report: TokenReport) -> Table:
+def _exact_words(report: TokenReport) -> TableRows:
     """The words by which the term is matched whatever the model makes of it."""
     columns_ = (
         Column("word", "word", "token"),
         Column("idf", "idf", decimals=2),
-        Column("query_weight", "weight in a query", decimals=3),
-        Column("document_weight", "in the document", decimals=3),
+        Column("query_weight", "weight in a query", decimals=4),
+        Column("document_weight", "in the document", decimals=4),
     )
-    return Table("", columns_, [asdict(each) for each in report.exact_words])
+    return TableRows(Table("", columns_, [asdict(each) for each in report.exact_words]))
 
 
 def _beginning(text: str) -> str:
