@@ -128,6 +128,41 @@ def test_refuses_weights_of_another_shape(copy):
     assert "(200, 16), but config.json says (210, 16)" in refusal(copy)
 
 
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize(
+    "family", ["bert", "distilbert", "roberta", "mpnet", "modernbert", "electra", "deberta-v2"]
+)
+@pytest.mark.parametrize("more", [7, -3])
+def test_names_both_sizes_where_a_head_was_not_resized_with_its_embeddings(tmp_path, family, tied, more):
+    folder = build(tmp_path / "model", family, tied=tied)
+    model = AutoModelForMaskedLM.from_pretrained(folder)
+    rows = model.config.vocab_size
+    model.base_model.resize_token_embeddings(rows + more, mean_resizing=False)
+    model.save_pretrained(folder)
+    assert re.search(f": its embeddings have {rows + more} rows, \\S+ in its head {rows}; ", refusal(folder))
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_names_both_sizes_where_a_bias_is_short(tmp_path, tied):
+    folder = build(tmp_path / "model", "bert", tied=tied)
+    tensors = load_file(folder / "model.safetensors")
+    rows = len(tensors["cls.predictions.bias"])
+    for name in tensors.keys() & {"cls.predictions.bias", "cls.predictions.decoder.bias"}:
+        tensors[name] = tensors[name][:-5].clone()
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    said = refusal(folder)
+    assert f"embeddings have {rows} rows, cls.predictions." in said and f"in its head {rows - 5};" in said
+
+
+def test_a_head_that_is_its_embeddings_may_be_resized_by_them(tmp_path):
+    folder = build(tmp_path / "model", "modernbert-no-bias", tied=True)
+    model = AutoModelForMaskedLM.from_pretrained(folder)
+    rows = model.config.vocab_size + 7
+    model.base_model.resize_token_embeddings(rows, mean_resizing=False)
+    model.save_pretrained(folder)
+    assert SparseEncoder.load(folder).vocabulary_size == rows
+
+
 def test_never_runs_code_from_a_folder(copy):
     settings = json.loads((copy / "config.json").read_text())
     code = {"AutoConfig": "code.Config", "AutoModelForMaskedLM": "code.Model"}

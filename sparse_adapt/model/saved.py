@@ -27,7 +27,7 @@ from sparse_adapt.files.marker import MODEL_MARK
 from sparse_adapt.files.records import JsonObject
 from sparse_adapt.model.folder import ModelFolder, ModelSource
 from sparse_adapt.model.normalizers import check_growth
-from sparse_adapt.model.weights import check_finite, check_weights, loading
+from sparse_adapt.model.weights import check_finite, check_head, check_weights, loading
 
 transformers_logging.disable_progress_bar()
 transformers_logging.set_verbosity_error()
@@ -52,6 +52,8 @@ LOADING_NOTES = ("is_local", "local_files_only", "max_length", "stride", "trunca
 
 def read_masked_lm(folder: Path, source: ModelSource) -> PreTrainedModel:
     """The masked language model in a folder, as float32. Raises ModelError, naming `source`, without one."""
+    check_weights(folder, source)
+    check_head(folder, source)
     masked_lm, report = _read(AutoModelForMaskedLM, folder, source, "a masked language model")
     _refuse_missing(masked_lm, set(report["missing_keys"]) - _restored_biases(masked_lm, report), source)
     return masked_lm
@@ -59,6 +61,7 @@ def read_masked_lm(folder: Path, source: ModelSource) -> PreTrainedModel:
 
 def read_body(folder: Path, source: ModelSource) -> PreTrainedModel:
     """The transformer in a folder without any head, as float32. Raises ModelError, naming `source`, without one."""
+    check_weights(folder, source)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)  # of a pooler that the folder may lack, and that nothing here asks
         body, report = _read(AutoModel, folder, source, "a transformer")

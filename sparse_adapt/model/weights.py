@@ -7,6 +7,7 @@ weights hold.
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -34,6 +35,10 @@ LABELS = ("num_labels", "_num_labels")  # a configuration names each of them
 INNER = ("intermediate_size", "hidden_dim", "d_ff")
 WRAPPERS = {"module.": "DataParallel", "_orig_mod.": "torch.compile"}  # around a model, by its name in them
 POSITIONS = "position_embeddings.weight"
+EMBEDDINGS = re.compile(r"(word_embeddings|tok_embeddings|embed_tokens)\.weight$")
+HEADS = re.compile(
+    r"(^|\.)(predictions|(generator_)?lm_head|vocab_projector|decoder)\.(decoder\.)?(weight|bias)$"
+)  # of which each has a row, or a value, a token
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -69,6 +74,19 @@ def check_weights(folder: Path, source: ModelSource) -> None:
     shapes = _shapes(list(_files(folder, source)), source)
     _check_names(shapes, source)
     _check_size(folder, shapes, source)
+
+
+def check_head(folder: Path, source: ModelSource) -> None:
+    """Raise ModelError, naming `source`, for embeddings that were resized without the head, or a head without them."""
+    shapes = _shapes(list(_files(folder, source)), source)
+    rows = next((shape[0] for name, shape in shapes.items() if EMBEDDINGS.search(name) and shape), None)
+    for name, shape in sorted(shapes.items()):
+        if rows is not None and shape and HEADS.search(name) and shape[0] != rows:
+            resized = f"AutoModelForMaskedLM.from_pretrained(MODEL).resize_token_embeddings({rows})"
+            raise ModelError(
+                f"{source}: its embeddings have {rows:,} rows, {name} in its head {shape[0]:,}; resize the model "
+                f"that it came from as a whole: {resized}"
+            )
 
 
 def _check_names(shapes: Shapes, source: ModelSource) -> None:
