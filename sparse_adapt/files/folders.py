@@ -23,6 +23,7 @@ from sparse_adapt.files.writing import (
     fail,
     give_ordinary_mode,
     is_full,
+    is_of_disk,
     publish,
     reason_of,
     refuse_address,
@@ -312,7 +313,7 @@ def _working_in(partial: Path, place: Place) -> Iterator[None]:
         with suppress(OSError):
             if not place.resumable or not _holds_something(partial):
                 remove(partial)
-        if not isinstance(error, OSError) and not is_full(error):
+        if not is_of_disk(error):
             raise
         hint = f"what was done is kept in {partial}; " if is_there(partial) else ""
         then = "pass --resume" if hint else "run it again"

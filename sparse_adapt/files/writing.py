@@ -28,6 +28,7 @@ FULL_WORDS = (
     "basic_ios::clear: iostream error",
     "pytorchstreamwriter failed",
 )
+OF_SYSTEM = re.compile(r"\(os error \d+\)")  # in what libraries in Rust raise, which is no OSError
 
 
 @contextmanager
@@ -215,6 +216,13 @@ def is_full(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
+
+
+def is_of_disk(error: BaseException) -> bool:
+    """Whether the system failed to read or write a file; libraries wrap it in errors of their own."""
+    if isinstance(error, OSError) or is_full(error):
+        return True
+    return not isinstance(error, SparseAdaptError) and OF_SYSTEM.search(str(error)) is not None
 
 
 def fail(path: str | Path, error: BaseException) -> NoReturn:
