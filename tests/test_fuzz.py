@@ -52,6 +52,7 @@ from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.request import REQUEST_FILE, Request, begun
 from sparse_adapt.pipeline.run import latest_run, read_finished, run
 from sparse_adapt.pipeline.runfile import read_plan
+from sparse_adapt.pipeline.words import WordOptions, exact_words
 from sparse_adapt.pipeline.work import same_request
 from sparse_adapt.report.printable import CONTROL_OR_BREAK, printable_line
 from sparse_adapt.research.contradicting.contradict import read_written
@@ -244,7 +245,9 @@ def seeds(tmp_path_factory, tiny_model, zorvex_collection, twelve_documents) -> 
     readers[stage / "history.jsonl"] = [read_history]
     model = folder / "model"
     shutil.copytree(stage, model, ignore=shutil.ignore_patterns("sparse-adapt.json"))
-    SparseEncoder.load(model).save(model)
+    encoder = SparseEncoder.load(model)
+    encoder.words = exact_words(encoder, lambda: twelve_documents, WordOptions())
+    encoder.save(model)
     (model / "sparse-adapt.json").unlink()
     (model / "token_scales.json").write_text(json.dumps({"token_scales": [1.0] * 10}))
     for path in [*sorted(model.rglob("*.json")), model / "model.safetensors"]:

@@ -6,17 +6,26 @@ for odd things. `make nightly` tries many more of each than the usual suite.
 
 import json
 import random
+import resource
+import shutil
 import time
+from collections import Counter
+from pathlib import Path
 from urllib.parse import quote
 
+import numpy as np
 import pytest
+from commands import ran
 from fuzzing import ODD_VALUES, damaged
 from safetensors.torch import save_file
 from starlette.testclient import TestClient
 
 import sparse_adapt as sa
 from sparse_adapt.collection.readers import Document
-from sparse_adapt.errors import SparseAdaptError
+from sparse_adapt.errors import ModelError, SparseAdaptError
+from sparse_adapt.model.exact.statistics import Statistics
+from sparse_adapt.model.exact.words import EXACT_WORDS_FILE, read_exact_words
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pages.explorer.server import HOST, make_app
 from sparse_adapt.pages.explorer.subject import explored, find_places
 from sparse_adapt.synthetic.answers import Refused
@@ -26,6 +35,7 @@ from sparse_adapt.term_packs.pack import HEADER, Header, checksum_of, pack_card,
 
 CASES = [150, pytest.param(10_000, marks=pytest.mark.nightly)]
 SECONDS = 2.0  # for one case at most
+MEMORY = 1 << 18  # KiB by which a file may raise what the process has ever held
 TOKEN, PORT = "secret", 8765
 
 
@@ -106,6 +116,90 @@ def test_answers_of_a_model(cases):
 
         in_time(read)
     assert min(ends.values()) > cases / 50, ends
+
+
+SETTINGS = {
+    **{"language": "en", "mean_words": 9.5, "mean_title_words": 3.0, "title": 1.0, "heaviest": 64},
+    **{"documents": 12, "share": 0.5, "scale": 1.5, "pieces": 2.0, "general": 0.5, "unknown": 3.2},
+    "idf": {"zorvex": 2.5, "plan": 0.5},
+}
+
+
+@pytest.mark.parametrize("cases", CASES)
+def test_exact_words_of_a_model(tiny_model, tmp_path, cases):
+    chance, path = random.Random(cases), tmp_path / EXACT_WORDS_FILE
+    ends, tokenizer = {"read": 0, "refused": 0}, SparseEncoder.load(tiny_model).tokenizer
+    for number in range(cases):
+        content = json.dumps(changed(chance, SETTINGS) if number % 4 else SETTINGS)
+        path.write_bytes(damaged(chance, content.encode()) if number % 3 == 0 else content.encode())
+
+        def look() -> None:
+            try:
+                words = read_exact_words(tmp_path)
+                assert np.isfinite(words.queries(["a zorvex plan"], tokenizer).data).all()
+                assert np.isfinite(words.documents([Document("d", "a plan", "zorvex")]).data).all()
+                ends["read"] += 1
+            except ModelError as error:
+                assert "\n" not in str(error) and str(error).startswith(str(path))
+                ends["refused"] += 1
+
+        in_time(look)
+    assert min(ends.values()) > cases / 50, ends
+
+
+def _of_settings(**parts: object):
+    return lambda path: path.write_text(json.dumps({**SETTINGS, **parts}))
+
+
+def _of_bytes(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(100_000_000)
+
+
+@pytest.mark.parametrize(
+    ("put", "said"),
+    [
+        (_of_settings(mean_words=float("nan")), "mean_words: "),
+        (_of_settings(scale=float("inf")), "scale: "),
+        (_of_settings(scale=1e300), "scale: "),
+        (_of_settings(idf={"zorvex": float("nan")}), "idf.zorvex: "),
+        (_of_settings(idf={"zorvex": -1.0}), "idf.zorvex: "),
+        (_of_settings(idf=[1.0]), "idf: "),
+        (_of_settings(idf={"zorvex": "1"}), "idf.zorvex: "),
+        (_of_settings(language="xx"), "unknown language 'xx'"),
+        (_of_settings(format_version=2), "format_version: "),
+        (_of_settings(code="x"), "code: "),
+        (lambda path: path.write_text("[" * 100_000), "not a file that this version reads"),
+        (lambda path: path.write_bytes(b"\xff\xfe"), "not a file that this version reads"),
+        (_of_bytes, "has 100,000,000 bytes, where 67,108,864 are read"),
+        (lambda path: path.symlink_to("/dev/zero"), "is no file that can be read"),
+        (lambda path: path.symlink_to("nowhere"), "is no file that can be read"),
+        (lambda path: path.mkdir(), "is no file that can be read"),
+    ],
+)
+def test_a_model_with_hostile_exact_words_is_refused(tiny_model, tmp_path, put, said):
+    shutil.copytree(tiny_model, tmp_path / "model")
+    put(tmp_path / "model" / EXACT_WORDS_FILE)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    status, printed = ran("search", "a plan", "--model", str(tmp_path / "model"), "--corpus", "gatrocraptic")
+    (line,) = [line for line in printed.splitlines() if line.startswith("error: ")]
+    assert status == 2 and EXACT_WORDS_FILE in line and said in line, printed
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MEMORY
+
+
+def test_a_large_table_of_exact_words_is_read_in_time(tmp_path):
+    idf = {f"word{number}": 1.5 for number in range(200_000)}
+    (tmp_path / EXACT_WORDS_FILE).write_text(json.dumps({**SETTINGS, "idf": idf}))
+    in_time(lambda: read_exact_words(tmp_path))
+
+
+def test_statistics_that_a_file_has_no_room_for_keep_the_most_frequent_words(monkeypatch):
+    monkeypatch.setattr("sparse_adapt.model.exact.statistics.LARGEST", 4_096 + 3 * 28)
+    words = ("rare", "some", "most", "more", "much")
+    counted = Statistics(9, 30, frequencies=Counter(dict(zip(words, (1, 2, 9, 8, 5), strict=True))))
+    assert set(counted.idf("none")) == {"most", "more", "much"}
+    monkeypatch.setattr("sparse_adapt.model.exact.statistics.LARGEST", 4_096 + 5 * 28)
+    assert list(counted.idf("none")) == list(words)
 
 
 PATHS = (

@@ -80,9 +80,10 @@ def add_words(
             "Part of exact words in a score: 1 makes words and the model's weights equally strong. 1 is best where the "
             "index holds one field alone.",
             ge=0,
+            le=1e6,
         ),
     ] = 0.5,
-    title: Annotated[float, Option("What a word of the title counts once more.", ge=0)] = 1.0,
+    title: Annotated[float, Option("What a word of the title counts once more.", ge=0, le=1e6)] = 1.0,
     prune: Annotated[
         int,
         Option(

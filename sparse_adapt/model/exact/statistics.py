@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from sparse_adapt.collection.readers import Document
@@ -10,6 +10,8 @@ from sparse_adapt.model.exact.analysis import Analyzer
 from sparse_adapt.model.exact.language import general_shares
 
 GENERAL = 0.5  # part of general language in the share of documents, where an index holds more than one field
+LARGEST = 1 << 26  # bytes of a file with the statistics, which is read whole
+ROOM_A_WORD, ROOM_BESIDE = 24, 4_096  # bytes of such a file around a word, and of all that is no word
 
 
 @dataclass(slots=True)
@@ -53,14 +55,24 @@ class Statistics:
     def idf(self, language: str, general: float = GENERAL) -> dict[str, float]:
         """The inverse document frequency of each word: ln(1 + (1 - p) / (p + .5 / N)), as Lucene has it for a share p.
 
-        `general`: the part of general language in p; 0 for an index that holds nothing but this corpus.
+        `general`: the part of general language in p; 0 for an index that holds nothing but this corpus. Rare words
+        beyond what a file has room for are left out: they tell what an unknown word does.
         Robertson and Zaragoza 2009.
         """
         known = general_shares(language) if general else {}
         return {
             word: self.idf_of((1.0 - general) * count / self.documents + general * known.get(word, 0.0))
-            for word, count in self.frequencies.items()
+            for word, count in self._with_room()
         }
+
+    def _with_room(self) -> Iterator[tuple[str, int]]:
+        """The words with their frequencies that fit into a file, the most frequent first where not all do."""
+        room = LARGEST - ROOM_BESIDE
+        fits = sum(len(word.encode()) + ROOM_A_WORD for word in self.frequencies) <= room
+        for word, count in self.frequencies.items() if fits else self.frequencies.most_common():
+            room -= len(word.encode()) + ROOM_A_WORD
+            if room >= 0:
+                yield word, count
 
     def idf_of(self, share: float) -> float:
         """The inverse document frequency of a word that this share of documents holds."""

@@ -18,23 +18,27 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import ConfigDict, Field
 from scipy.sparse import csr_matrix
 from transformers import PreTrainedTokenizerFast
 
 from sparse_adapt.collection.readers import Document
-from sparse_adapt.errors import ModelError, SparseAdaptError
+from sparse_adapt.errors import ConfigError, InputError, ModelError
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.marker import checksum_of_bytes
+from sparse_adapt.files.place import is_there
 from sparse_adapt.files.records import Record, read_record
 from sparse_adapt.model.exact.analysis import MOST_KNOWN, Analyzer, Word
 from sparse_adapt.model.exact.language import Language
+from sparse_adapt.model.exact.statistics import LARGEST
 
 EXACT_WORDS_FILE = "exact_words.json"
+ANEW = "add the words anew: sparse-adapt words MODEL CORPUS"
 FIRST_WORD = 1 << 20  # column of the first word; no vocabulary is as large
 SPACE = 1 << 29  # columns of words: of 60,000 words some 3 share one
 WIDTH = FIRST_WORD + SPACE  # below the billion that pgvector takes
 SATURATION, LENGTH = 0.9, 0.4  # k1 and b
+HEAVIEST_WEIGHT = 1e6  # of any setting, so that no product of them leaves float32
 MARK = "="  # before a word in the name of its dimension, so that no token has the same
 
 
@@ -47,21 +51,23 @@ class WordSettings(Record):
     the frequencies. `unknown`: inverse document frequency of a word that no document held.
     """
 
+    model_config = ConfigDict(allow_inf_nan=False)
+
     format: Literal["exact words"] = "exact words"
     format_version: Literal[1] = 1
     language: str
     mean_words: float = Field(gt=0.0)
     mean_title_words: float = Field(gt=0.0)
-    title: float = Field(ge=0.0)
+    title: float = Field(ge=0.0, le=HEAVIEST_WEIGHT)
     heaviest: int | None = Field(gt=0)
     # -- of queries
     documents: int = Field(ge=1)
-    share: float = Field(ge=0.0)
-    scale: float = Field(ge=0.0)
-    pieces: float = Field(ge=0.0)
+    share: float = Field(ge=0.0, le=HEAVIEST_WEIGHT)
+    scale: float = Field(ge=0.0, le=HEAVIEST_WEIGHT)
+    pieces: float = Field(ge=0.0, le=HEAVIEST_WEIGHT)
     general: float = Field(ge=0.0, le=1.0)
-    unknown: float = Field(ge=0.0)
-    idf: dict[str, Annotated[float, Field(ge=0.0, allow_inf_nan=False)]]
+    unknown: float = Field(ge=0.0, le=HEAVIEST_WEIGHT)
+    idf: dict[str, Annotated[float, Field(ge=0.0, le=HEAVIEST_WEIGHT)]]
 
 
 OF_DOCUMENTS = ("language", "mean_words", "mean_title_words", "title", "heaviest")
@@ -190,13 +196,18 @@ def matrix_of(rows: Sequence[Mapping[int, float]]) -> csr_matrix:
 def read_exact_words(folder: Path) -> ExactWords | None:
     """The exact words of a model folder; None where it has none. Raises ModelError for a damaged file."""
     path = folder / EXACT_WORDS_FILE
-    if not path.is_file():
+    if not is_there(path) and not path.is_symlink():
         return None
+    if not path.is_file():
+        raise ModelError(f"{path}: is no file that can be read; {ANEW}")
+    if (size := path.stat().st_size) > LARGEST:
+        raise ModelError(f"{path}: has {size:,} bytes, where {LARGEST:,} are read; {ANEW}")
     try:
-        settings = read_record(path, WordSettings, "add the words anew: sparse-adapt words MODEL CORPUS")
-        return ExactWords(settings)
-    except SparseAdaptError as error:
+        return ExactWords(read_record(path, WordSettings, ANEW))
+    except InputError as error:
         raise ModelError(str(error)) from error
+    except ConfigError as error:
+        raise ModelError(f"{path}: {error}") from error
 
 
 def write_exact_words(folder: Path, words: ExactWords) -> None:
