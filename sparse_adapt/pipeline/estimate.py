@@ -46,7 +46,7 @@ A_QUERY = 0.25  # of a document's time
 TERMS = 30  # that a corpus has, while nobody knows
 SHORT = 24  # texts as short as synthetic ones that the labeller reads for a trial
 A_TEXT = 60  # signs of such a text
-BEFORE_CANDIDATES = ("terms", "dictionary", "queries")  # steps of an adaptation
+BEFORE_CANDIDATES = ("words", "terms", "dictionary", "queries")  # steps of an adaptation
 OF_MODELS = ("candidates", "stages", "choice")  # and those after them
 MODELS_COMPARED = 3  # at a choice without words: the base model, half of the change, all of it
 A_COUNT = 1e-3  # seconds to count a document's words
@@ -108,10 +108,10 @@ def expected(
     entry_queries, terms = of_glossary(request, tokenizer)
     if not request.all_stages or (request.ranking is None and request.glossary is not None and not terms):
         compared = min(COMPARED_DOCUMENTS, len(documents))
-        reading = (WORDS_SAMPLE + TIMES_COMPARED * compared) * speeds.encoding
+        seconds = (WORDS_SAMPLE + TIMES_COMPARED * compared) * speeds.encoding
         parts = [
             ("words", Expected(f"counting the words of {total:,} documents", total * A_COUNT)),
-            ("choice", Expected("comparing both models on synthetic queries", reading)),
+            ("choice", Expected("comparing both models on synthetic queries", seconds)),
             ("choice", general_expected(speeds, 1)),
         ]
         return [row for name, row in parts if name not in done and row.seconds >= SHOWN]
