@@ -7,21 +7,28 @@ each the entries of a document. No setting was chosen here by SciFact, MedQuAD o
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from benchmarks.measure import take_turns
 from benchmarks.tables import CONTROL, MEASURE, Results, line
 from sparse_adapt.model.exact.words import FIRST_WORD
+from sparse_adapt.model.forms import heaviest
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import tokenize
 from sparse_adapt.pipeline.plan import BASE_MODEL
 from sparse_adapt.pipeline.words import HEAVIEST, SHARE, WordOptions, exact_words, idf_table
-from sparse_adapt.retrieve.columns import split
+from sparse_adapt.retrieve.columns import beside, split
+from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
-from sparse_adapt.retrieve.hybrid import rescaled
+from sparse_adapt.retrieve.hybrid import document_vectors, rescaled
+from sparse_adapt.retrieve.search import Searcher
 from sparse_adapt.selection.retention import EncodedCollection, encode_unscaled, with_exact_words
 
+T = TypeVar("T")
 COLLECTIONS = ("scifact", "cranfield", "cacm", "medquad")
 BY_TABLE = "idf queries + words"
 SHARES, KEPT = (0.25, 0.5, 0.75, 1.0), (None, 96, 64, 48, 32)
@@ -32,7 +39,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--model", default=BASE_MODEL)
+    parser.add_argument("--speed", action="store_true", help="time and latency on SciFact instead, as ratios")
     asked, results = parser.parse_args(), Results("exact-words")
+    if asked.speed:
+        print("\n".join(speed(asked.data, asked.model)))
+        return
     results.rows = []
     for row in measure(asked.data, asked.model):
         results.add(row)
@@ -59,6 +70,32 @@ def measure(data: Path, name: str) -> Iterator[dict[str, Any]]:
             if (share, kept) == (1.0, HEAVIEST):
                 yield {**row, "way": BY_TABLE, **of_table(model, encoded, control)}
         model.words = model.query_side = None
+
+
+def speed(data: Path, name: str) -> Iterator[str]:
+    """What words cost beside the base model, each in one run: statistics, encoding, and exact search of each query."""
+    model, collection = SparseEncoder.load(name), read_collection(data / COLLECTIONS[0], "test")
+    documents, queries = collection.documents, [query.text for query in collection.queries]
+    encode(model, [documents[0].full_text], "document")  # compiles
+    plain, base = _timed(lambda: document_vectors(model, documents))
+    words, counting = _timed(lambda: exact_words(model, documents.__iter__, WordOptions()))
+    _, adding = _timed(lambda: words.documents(documents))
+    whole = beside(heaviest(plain, HEAVIEST), words.documents(documents), FIRST_WORD)
+    asked = encode(model, queries, "query")
+    hybrid = beside(asked, words.queries(queries, model.tokenizer), FIRST_WORD)
+    searchers = {"base": (Searcher(plain), asked), "words": (Searcher(whole), hybrid)}
+    contestants = {key: partial(searcher.top_k, rows, 10) for key, (searcher, rows) in searchers.items()}
+    turns = take_turns(contestants, 5, "processor")
+    yield f"encoding {len(documents):,} documents {base:.1f} s; statistics and scale {counting:.1f} s"
+    yield f"words of the documents {adding:.1f} s: encoding at {base / (base + adding):.2f} of its speed"
+    seconds = f"{turns.median('base'):.3f} s, with words {turns.median('words'):.3f} s"
+    yield f"exact search of {len(queries):,} queries {seconds}: {turns.ratio('base', 'words'):.2f} times"
+
+
+def _timed(do: Callable[[], T]) -> tuple[T, float]:
+    """What something gives, and the seconds of the processor that it takes."""
+    started = time.process_time()
+    return do(), time.process_time() - started
 
 
 def reached(
