@@ -221,7 +221,7 @@ WORDNET = {
 
 @pytest.mark.parametrize("form", ["glossary", "wordnet"])
 def test_a_glossary_says_what_coined_words_mean_in_coined_words(cells, tmp_path, form):
-    source = tmp_path / "source"
+    source = tmp_path / ("source" if form == "wordnet" else "source.jsonl")
     if form == "wordnet":
         source.mkdir()
         for name, text in WORDNET.items():

@@ -101,7 +101,8 @@ def test_what_is_done_costs_nothing_again():
 
 def test_a_forecast_ends_with_the_step_that_is_asked_for(monkeypatch):
     monkeypatch.setattr(estimate, "of_glossary", lambda *of: (60, 10))
-    request = Request(corpus="c", model="m", glossary="g")
+    settings = AdaptSettings(stages=("extend", "dictionary", "rank"))
+    request = Request(corpus="c", model="m", glossary="g", settings=settings)
 
     def named(until):
         return [row.what for row in expected(request, None, DOCUMENTS, 4000, (), until)]

@@ -34,7 +34,8 @@ def calls(model, tiny, collection):
     return {
         sa.load: {"source": tiny, "device": "cpu", "max_tokens": 16, "windows": 8, "overlap": 2},
         sa.mine_terms: {"corpus": DOCUMENTS, "model": str(tiny), "top": 1, "share": 0.2, "by": "gain",
-                        "out": None, "define": None, "llm": None, "columns": (), "overwrite": False, "progress": False},
+                        "out": None, "define": None, "llm": None, "columns": (), "overwrite": False, "progress": False,
+                        "glossary": None},
         sa.explain: {**read, **HOW, "query": "zorvex", "top": 1, "expansions": 2, "windows": 0, "overlap": None},
         sa.diagnose: {**read, "term": "zorvex", "document_id": "1", "device": "cpu", "max_tokens": 16},
         sa.diagnose_model: {**read, **HOW, "baseline": None},

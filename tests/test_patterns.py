@@ -11,6 +11,7 @@ import pytest
 import sparse_adapt
 
 AT_A_START = (  # are never looked for within a text
+    "collection.front:FIELD",
     "collection.lines:STRUCTURED",
     "collection.opening:ADDRESS",
     "collection.trec:ENDS",

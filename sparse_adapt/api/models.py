@@ -117,7 +117,10 @@ class Model:
         for number, text in enumerate(listed, start=1):
             if not isinstance(text, str | Document):
                 raise InputError("texts", f"need to be strings (found: {type(text).__name__})", line=number)
-            documents.append(text if isinstance(text, Document) else Document("", text))
+            document = text if isinstance(text, Document) else Document("", text)
+            if not (isinstance(document.text, str) and isinstance(document.title, str)):
+                raise InputError("texts", "holds a document whose text or title is no string", line=number)
+            documents.append(document)
         plain = [document.full_text for document in documents]
         with progress_bars(progress) as bars:
             advance = bars.count("texts", len(listed))

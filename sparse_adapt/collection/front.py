@@ -15,7 +15,7 @@ DEEPEST = 100  # brackets in one another, which parsers take a while for
 FENCED = re.compile(
     r"\A\ufeff?(---|\+\+\+)[ \t]*\r?\n(.*?)^(?:\1|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
 )
-FIELD = re.compile(r"[\w\"'{][^\n]*?(?::(?:\s|$)|\s*=\s)")  # how fields begin: a key and its sign
+FIELD = re.compile(r"[\w\"'{][^\n]*?(?::(?:\s|$)|=\s)")  # how fields begin: a key and its sign
 TITLE = re.compile(r"^title[ \t]*[:=][ \t]*(\S.*)$", re.IGNORECASE | re.MULTILINE)
 
 
