@@ -14,6 +14,7 @@ AT_A_START = (  # are never looked for within a text
     "collection.front:FIELD",
     "collection.lines:STRUCTURED",
     "collection.opening:ADDRESS",
+    "collection.texts:NO_PARTS",
     "collection.trec:ENDS",
     "files.writing:ADDRESS",
     "files.writing:TEMPORARY",
