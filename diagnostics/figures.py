@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from transformers import PreTrainedTokenizerFast
 
+from sparse_adapt.model.exact.words import FIRST_WORD, MARK
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import names_of
 from sparse_adapt.report.tables import Column, Row, Table
+from sparse_adapt.retrieve.columns import Columns, only, used_columns
 from sparse_adapt.retrieve.search import expected_products
 
 IMPACT_BITS = 8  # a quantised weight in an impact index
@@ -189,15 +191,18 @@ def measure_cost(
     """Cost of documents (documents, V), and of queries (queries, V) against them."""
     assert documents.shape[0], "cost needs at least one document"
     sizes = np.diff(documents.indptr)
-    lengths = np.bincount(documents.indices, minlength=documents.shape[1])
-    flops = None if queries is None else expected_products(queries, lengths / documents.shape[0])
+    columns = used_columns([documents])  # exact words stand by numbers of which few are used
+    lengths = np.bincount(only(documents, columns).indices, minlength=len(columns))
+    flops = (
+        None if queries is None else expected_products(only(queries, columns), lengths / documents.shape[0])
+    )
     return ServingCost(
         documents=documents.shape[0],
         nonzero_document=float(sizes.mean()),
         largest_document=int(sizes.max()),
         empty_documents=int((sizes == 0).sum()),
         tokens_used=int((lengths > 0).sum()),
-        longest=_longest(lengths, documents.shape[0], tokenizer, lists),
+        longest=_longest(lengths, columns, documents.shape[0], tokenizer, lists),
         index_bytes=estimate_index_bytes(lengths, documents.shape[0]),
         queries=None if queries is None else queries.shape[0],
         nonzero_query=None if queries is None else queries.nnz / queries.shape[0],
@@ -218,14 +223,20 @@ def estimate_index_bytes(lengths: NDArray[np.int64], documents: int) -> int:
 
 
 def _longest(
-    lengths: NDArray[np.int64], documents: int, tokenizer: PreTrainedTokenizerFast, lists: int
+    lengths: NDArray[np.int64],
+    columns: Columns,
+    documents: int,
+    tokenizer: PreTrainedTokenizerFast,
+    lists: int,
 ) -> tuple[Posting, ...]:
-    """The longest posting lists; lengths: (V) documents in each."""
-    order = [int(token_id) for token_id in np.argsort(-lengths, kind="stable")[:lists] if lengths[token_id]]
-    names = names_of(tokenizer, order)
+    """The longest posting lists; lengths: (C) documents in each of the columns that are used, (C) as well."""
+    order = [int(place) for place in np.argsort(-lengths, kind="stable")[:lists]]
+    ids = [int(columns[place]) for place in order]
+    tokens = iter(names_of(tokenizer, [each for each in ids if each < FIRST_WORD]))
+    names = [next(tokens) if each < FIRST_WORD else f"{MARK}{each}" for each in ids]
     return tuple(
-        Posting(token_id, name, int(lengths[token_id]), float(lengths[token_id] / documents))
-        for token_id, name in zip(order, names, strict=True)
+        Posting(token_id, name, int(lengths[place]), float(lengths[place] / documents))
+        for place, token_id, name in zip(order, ids, names, strict=True)
     )
 
 

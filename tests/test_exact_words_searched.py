@@ -1,10 +1,13 @@
 """Exact words wherever vectors are kept and searched: folders of vectors, engines, explanations, Python."""
 
 import shutil
+import tracemalloc
 
+import numpy as np
 import pytest
 
 import sparse_adapt as sa
+from diagnostics.figures import measure_cost
 from diagnostics.matches import explain
 from diagnostics.token import diagnose
 from sparse_adapt.collection.readers import Document, Query
@@ -222,3 +225,18 @@ def test_the_command_and_its_refusals(sparse_adapt, tiny_model, zorvex_collectio
     odd = sparse_adapt("words", tiny_model, zorvex_collection, "-o", tmp_path / "o", "--language", "xx")
     assert odd.status == 2 and not (tmp_path / "o").exists()
     shutil.rmtree(tmp_path / "n")
+
+
+def test_the_cost_of_vectors_is_counted_in_little_memory(hybrid, twelve_documents):
+    vectors, asked = document_vectors(hybrid, twelve_documents), query_vectors(hybrid, ["who owns zorvex"])
+    tracemalloc.start()
+    cost = measure_cost(vectors, hybrid.tokenizer, asked, lists=500)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 64 * 2**20  # half a billion columns take four billion bytes
+    assert cost.tokens_used == len(set(vectors.indices)) == len(cost.longest)
+    assert cost.postings_a_query == pytest.approx(np.isin(vectors.indices, asked.indices).sum())
+    assert (
+        sum(each.token.startswith("=") for each in cost.longest)
+        == (np.unique(vectors.indices) >= FIRST_WORD).sum()
+    )
