@@ -257,14 +257,6 @@ def test_new_statistics_leave_vectors_of_documents_alone(model, twelve_documents
     assert (later.documents(more) != words.documents(more)).nnz == 0
 
 
-def test_of_many_words_the_frequent_ones_have_statistics(model, twelve_documents, monkeypatch):
-    monkeypatch.setattr("sparse_adapt.pipeline.words.MOST_WORDS", 5)
-    words = exact_words(model, lambda: twelve_documents, WordOptions())
-    assert len(words.settings.idf) == 5 and "zorvex" in words.settings.idf
-    found = words.queries(["quuxulator"], model.tokenizer)
-    assert found[0, column_of("quuxul")] == pytest.approx(words.weight * words.settings.unknown * 2, rel=1e-5)
-
-
 @pytest.mark.parametrize(
     ("texts", "problem"),
     [

@@ -31,9 +31,6 @@ from sparse_adapt.terms.words import find_words
 SAMPLE = 300  # documents
 FRAGMENT = (4, 12)  # words of a piece of a sentence, least and most
 SEED = 0
-MOST_WORDS = (
-    500_000  # that a model keeps statistics of; a rarer one tells as much as a word that no document holds
-)
 SHARE, TITLE, PIECES, HEAVIEST = 0.5, 1.0, 2.0, 64
 
 Read = Callable[[], Iterable[Document]]
@@ -112,12 +109,7 @@ def counted(documents: Iterable[Document], analyzer: Analyzer, progress: Progres
 
 def _of_statistics(statistics: Statistics, code: str, only_domain: bool) -> dict[str, object]:
     general = 0.0 if only_domain else GENERAL
-    frequent = {word for word, _ in statistics.frequencies.most_common(MOST_WORDS)}
-    idf = {
-        word: round(value, 4)
-        for word, value in sorted(statistics.idf(code, general).items())
-        if word in frequent
-    }
+    idf = {word: round(value, 4) for word, value in sorted(statistics.idf(code, general).items())}
     return {
         "documents": statistics.documents,
         "general": general,
