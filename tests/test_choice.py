@@ -269,7 +269,7 @@ def test_vectors_of_general_questions_are_those_of_the_model_that_is_kept(
     found = evaluate_vectors(anew.queries, anew.documents, collection).values["ndcg@10"]
     for measured in (results[place].result, reached[0]):
         assert measured.values["ndcg@10"] == pytest.approx(found)
-    stored = kept.with_scales(model.token_scales, None)
+    stored = kept.with_scales(model, model.token_scales)
     assert (stored.documents != anew.documents).nnz == (stored.queries != anew.queries).nnz == 0
     assert (stored.documents != base.documents).nnz > 0
 

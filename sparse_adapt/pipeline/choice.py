@@ -60,7 +60,7 @@ from sparse_adapt.selection.models import (
 )
 from sparse_adapt.selection.questions import general_collection
 from sparse_adapt.selection.record import Chosen, OnJudged
-from sparse_adapt.selection.retention import EncodedCollection, measure_retention, texts_in
+from sparse_adapt.selection.retention import measure_retention, texts_in
 from sparse_adapt.selection.rule import MAY_LOSE, falls_of_choice, retention_lines
 from sparse_adapt.stages.card import in_short, with_record, write_card
 from sparse_adapt.stages.dictionary import Dictionary
@@ -260,7 +260,10 @@ def measure_best(work: Work) -> None:
         if number != 0:
             base = open_sparse(request.model, request.reading)
             model = SparseEncoder.load(folder / "model", request.device)
-            made = [_as_given(*each) for each in zip((base, model), work.general, strict=False)]
+            made = [
+                encoded.with_scales(each, each.token_scales)
+                for each, encoded in zip((base, model), work.general, strict=False)
+            ]
             retention = measure_retention(base, model, work.documents, made)
         write_json(folder / RETENTION_FILE, retention)
         return (
@@ -270,12 +273,6 @@ def measure_best(work: Work) -> None:
         )
 
     work.step("retention", {"model": work.made("model")}, [RETENTION_FILE], do)
-
-
-def _as_given(model: SparseEncoder, encoded: EncodedCollection) -> EncodedCollection:
-    """Vectors that were made without token scales, as the model gives them."""
-    most = None if model.words is None else model.words.settings.heaviest
-    return encoded.with_scales(model.token_scales, most)
 
 
 def evidence_for_best(work: Work) -> OnJudged:

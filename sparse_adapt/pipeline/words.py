@@ -63,7 +63,7 @@ def exact_words(
     code = options.language or language_of(
         word.lower() for document in some for word in find_words(document.full_text)
     )
-    statistics = counted(read(), Analyzer(Language(code)), progress)
+    statistics = Statistics.of(read(), Analyzer(Language(code)), progress)
     if not statistics.frequencies:
         raise InputError("the corpus", "holds no word besides stop words; name another language, or none")
     settings = WordSettings(
@@ -92,19 +92,10 @@ def updated(
 
     Raises InputError for a corpus of stop words alone, or of none.
     """
-    statistics = counted(read(), words.analyzer, progress)
+    statistics = Statistics.of(read(), words.analyzer, progress)
     if not statistics.frequencies:
         raise InputError("the corpus", "holds no word besides stop words; give more documents")
     return words.with_settings(**_of_statistics(statistics, words.settings.language, only_domain))
-
-
-def counted(documents: Iterable[Document], analyzer: Analyzer, progress: Progress) -> Statistics:
-    """The statistics of documents."""
-    statistics = Statistics()
-    for document in documents:
-        statistics.add(document, analyzer)
-        progress(1)
-    return statistics
 
 
 def _of_statistics(statistics: Statistics, code: str, only_domain: bool) -> dict[str, object]:

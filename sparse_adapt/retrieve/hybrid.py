@@ -23,12 +23,15 @@ from sparse_adapt.retrieve.encode import encode
 def document_vectors(
     model: SparseEncoder, documents: Sequence[Document], *, progress: Progress = no_progress
 ) -> csr_matrix:
-    """The vectors of documents: (B, V), float32; (B, W) with exact words, which know titles apart.
+    """The vectors of documents: (B, V), float32; (B, W), the heaviest weights and exact words, which know titles apart.
 
     Raises ModelError as `encode` does.
     """
     weights = encode(model, [document.full_text for document in documents], "document", progress=progress)
-    return with_words_of_documents(model, weights, documents)
+    if model.words is None:
+        return weights
+    kept = heaviest(weights, model.words.settings.heaviest)
+    return beside(kept, model.words.documents(documents), FIRST_WORD)
 
 
 def query_vectors(
@@ -39,16 +42,6 @@ def query_vectors(
     if model.words is None:
         return weights
     return beside(weights, model.words.queries(texts, model.tokenizer), FIRST_WORD)
-
-
-def with_words_of_documents(
-    model: SparseEncoder, weights: csr_matrix, documents: Sequence[Document]
-) -> csr_matrix:
-    """Weights (B, V) of documents that are there already, the heaviest of them where words stand beside: (B, W)."""
-    if model.words is None:
-        return weights
-    kept = heaviest(weights, model.words.settings.heaviest)
-    return beside(kept, model.words.documents(documents), FIRST_WORD)
 
 
 def token_weights(model: SparseEncoder, vectors: csr_matrix) -> csr_matrix:

@@ -165,8 +165,7 @@ def _answer(
     encoded: EncodedCollection, model: SparseEncoder, token_scales: TokenScales | None
 ) -> ModelResult:
     """What a model reaches on a collection with some token scales (V), from its vectors without them."""
-    most = None if model.words is None else model.words.settings.heaviest
-    collection, queries, documents = encoded.with_scales(token_scales, most)
+    collection, queries, documents = encoded.with_scales(model, token_scales)
     result = evaluate_vectors(queries, documents, collection)
     return replace(result, run={})  # of many models gigabytes of rankings, which nobody reads
 

@@ -63,11 +63,9 @@ class EncodedCollection(NamedTuple):
     queries: csr_matrix
     documents: csr_matrix
 
-    def with_scales(self, token_scales: TokenScales | None, most: int | None) -> "EncodedCollection":
-        """Vectors that `encode_unscaled` gave, with token scales (V).
-
-        `most`: weights that a document keeps beside its exact words.
-        """
+    def with_scales(self, model: SparseEncoder, token_scales: TokenScales | None) -> "EncodedCollection":
+        """Vectors that `encode_unscaled` gave, as the model gives them with token scales (V)."""
+        most = None if model.words is None else model.words.settings.heaviest
         queries, documents = (
             rescaled(self.queries, token_scales),
             rescaled(self.documents, token_scales, most),

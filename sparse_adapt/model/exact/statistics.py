@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.model.exact.analysis import Analyzer
 from sparse_adapt.model.exact.language import general_shares
+from sparse_adapt.report.progress import Progress, no_progress
 
 GENERAL = 0.5  # part of general language in the share of documents, where an index holds more than one field
 LARGEST = 1 << 26  # bytes of a file with the statistics, which is read whole
@@ -25,11 +26,14 @@ class Statistics:
     frequencies: Counter[str] = field(default_factory=Counter)
 
     @classmethod
-    def of(cls, documents: Iterable[Document], analyzer: Analyzer) -> "Statistics":
-        """The statistics of some documents, title and text."""
+    def of(
+        cls, documents: Iterable[Document], analyzer: Analyzer, progress: Progress = no_progress
+    ) -> "Statistics":
+        """The statistics of some documents, title and text. `progress` hears how many are counted."""
         counted = cls()
         for document in documents:
             counted.add(document, analyzer)
+            progress(1)
         return counted
 
     def add(self, document: Document, analyzer: Analyzer) -> None:
