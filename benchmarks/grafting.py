@@ -27,8 +27,8 @@ from sparse_adapt.collection.lines import read_objects
 from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.model.dense import SMALL
 from sparse_adapt.pipeline.preparing import peak_memory
-from sparse_adapt.research.suite.measure import run_suite
-from sparse_adapt.research.suite.settings import Suite, SuiteCollection, SuiteFile, SuiteRanker
+from sparse_adapt.plugins.research.suite.measure import run_suite
+from sparse_adapt.plugins.research.suite.settings import Suite, SuiteCollection, SuiteFile, SuiteRanker
 
 COLUMNS_SHOWN = (
     "text",

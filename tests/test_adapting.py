@@ -18,11 +18,11 @@ from sparse_adapt.collection.readers import Document, Query, read_documents, wri
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pages.run import write_run_page
 from sparse_adapt.pipeline.adapt import Stopped, adapt, plan_sentence
 from sparse_adapt.pipeline.choice import tabulate, verdict
 from sparse_adapt.pipeline.request import WITH_WORDS, Request
 from sparse_adapt.pipeline.settings import AdaptSettings
+from sparse_adapt.plugins.pages.run import write_run_page
 from sparse_adapt.report.tables import MARKDOWN_SIGNS
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.selection.models import POWERS

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from odd import export
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.engines import anserini
-from sparse_adapt.engines.layout import ExportSource, unescape_token
-from sparse_adapt.engines.lucene import lucene_name
-from sparse_adapt.engines.manifest import read_export_manifest
-from sparse_adapt.engines.quantise import Quantisation
-from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.place import Place
+from sparse_adapt.plugins.engines import anserini
+from sparse_adapt.plugins.engines.layout import ExportSource, unescape_token
+from sparse_adapt.plugins.engines.lucene import lucene_name
+from sparse_adapt.plugins.engines.manifest import read_export_manifest
+from sparse_adapt.plugins.engines.quantise import Quantisation
+from sparse_adapt.plugins.engines.writing import write_export
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 from sparse_adapt.retrieve.vectors.manifest import ModelStamp
 

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from sparse_adapt.collection.readers import Document
-from sparse_adapt.engines.anserini_onnx import SCALE, cut_tokens, how_to_load
-from sparse_adapt.engines.formats import open_engine
-from sparse_adapt.engines.java import anserini_jar, find_java
-from sparse_adapt.engines.layout import ExportSource
-from sparse_adapt.engines.lucene import build_index
-from sparse_adapt.engines.manifest import remarks
-from sparse_adapt.engines.writing import export_corpus, write_export
 from sparse_adapt.errors import ModelError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.plugins.engines.anserini_onnx import SCALE, cut_tokens, how_to_load
+from sparse_adapt.plugins.engines.formats import open_engine
+from sparse_adapt.plugins.engines.java import anserini_jar, find_java
+from sparse_adapt.plugins.engines.layout import ExportSource
+from sparse_adapt.plugins.engines.lucene import build_index
+from sparse_adapt.plugins.engines.manifest import remarks
+from sparse_adapt.plugins.engines.writing import export_corpus, write_export
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 from sparse_adapt.retrieve.vectors.manifest import stamp_of_model, token_names

@@ -3,7 +3,7 @@
 import pytest
 from browsing import SIZES, browsing
 
-from sparse_adapt.pages.run import PAGE_FILE, write_run_page
+from sparse_adapt.plugins.pages.run import PAGE_FILE, write_run_page
 
 TITLES = [
     "Verdict",

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from odd import SHORT_ODD_TOKENS, export
 from scipy.sparse import csr_matrix, random
 
-from sparse_adapt.engines.formats import open_engine
-from sparse_adapt.engines.layout import unescape_token
-from sparse_adapt.engines.manifest import read_export_manifest
-from sparse_adapt.engines.quantise import Quantisation
 from sparse_adapt.errors import InputError
+from sparse_adapt.plugins.engines.formats import open_engine
+from sparse_adapt.plugins.engines.layout import unescape_token
+from sparse_adapt.plugins.engines.manifest import read_export_manifest
+from sparse_adapt.plugins.engines.quantise import Quantisation
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 TOKENS = [*SHORT_ODD_TOKENS, "\x00nul", "b", "a"]

@@ -49,7 +49,7 @@ def test_documents_beside_the_queries_are_those_of_an_export(
 def test_a_server_that_is_not_there_is_one_line(
     format, sparse_adapt, vectors, tiny_model, zorvex_collection, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("sparse_adapt.engines.vespa.PAUSES", ())
+    monkeypatch.setattr("sparse_adapt.plugins.engines.vespa.PAUSES", ())
     sparse_adapt("export", format, "--vectors", vectors, "-o", tmp_path / "out")
     against = ("--model", tiny_model, "--vectors", vectors, "--queries", zorvex_collection)
     if format == "vespa":  # which doesn't run in this process
@@ -79,7 +79,7 @@ def test_a_fault_is_exit_status_1(
     sparse_adapt, vectors, tiny_model, zorvex_collection, tmp_path, monkeypatch
 ):
     sparse_adapt("export", "ciff", "--vectors", vectors, "-o", tmp_path / "out")
-    from sparse_adapt.engines.ciff import PisaIndex
+    from sparse_adapt.plugins.engines.ciff import PisaIndex
 
     def halved(self, queries, k, search=PisaIndex.search_all):
         return {

@@ -179,7 +179,7 @@ def test_being_terminated_says_what_ctrl_c_says(sparse_adapt, monkeypatch, tmp_p
     monkeypatch.chdir(tmp_path)
     before = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(
-        "sparse_adapt.research.contradicting.writing.write",
+        "sparse_adapt.plugins.research.contradicting.writing.write",
         lambda *arguments, **named: os.kill(os.getpid(), signal.SIGTERM),
     )
     done = sparse_adapt("contradict", "gatrocraptic", "-o", "x.jsonl")

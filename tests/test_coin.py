@@ -21,8 +21,8 @@ from sparse_adapt.collection.readers import (
 )
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.files.place import Place
-from sparse_adapt.research.coin.coining import CoinSettings, read_coined, replace_words
-from sparse_adapt.research.coin.words import (
+from sparse_adapt.plugins.research.coin.coining import CoinSettings, read_coined, replace_words
+from sparse_adapt.plugins.research.coin.words import (
     Coinage,
     choose_words,
     count_words,

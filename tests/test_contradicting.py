@@ -18,18 +18,18 @@ from sparse_adapt.errors import ConfigError, ModelError, OutputError
 from sparse_adapt.files.journal import noted
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.kinds import load_encoder
-from sparse_adapt.research.contradicting import writing
-from sparse_adapt.research.contradicting.contradict import (
+from sparse_adapt.plugins.research.contradicting import writing
+from sparse_adapt.plugins.research.contradicting.contradict import (
     ContradictionTally,
     contradictions,
     fit,
     read_sentences,
 )
-from sparse_adapt.research.contradicting.generator import Gaps, draw_spans, optimiser_of, tune
-from sparse_adapt.research.contradicting.masked import MaskedFiller
-from sparse_adapt.research.contradicting.spans import SpanFiller
-from sparse_adapt.research.contradicting.writing import ContradictRequest, load_filler, write
-from sparse_adapt.research.parsing import Parser
+from sparse_adapt.plugins.research.contradicting.generator import Gaps, draw_spans, optimiser_of, tune
+from sparse_adapt.plugins.research.contradicting.masked import MaskedFiller
+from sparse_adapt.plugins.research.contradicting.spans import SpanFiller
+from sparse_adapt.plugins.research.contradicting.writing import ContradictRequest, load_filler, write
+from sparse_adapt.plugins.research.parsing import Parser
 from sparse_adapt.training.loop import random_at
 
 TEXTS = [

@@ -13,14 +13,15 @@ from odd import export
 from scipy.sparse import random as random_matrix
 
 from sparse_adapt.collection import readers
-from sparse_adapt.engines import formats
-from sparse_adapt.engines.formats import open_engine
-from sparse_adapt.engines.parity import check_engine
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.objectives.loss_terms import term
 from sparse_adapt.pipeline.plan import settings_for
+from sparse_adapt.plugins.engines import formats
+from sparse_adapt.plugins.engines.formats import open_engine
+from sparse_adapt.plugins.engines.parity import check_engine
+from sparse_adapt.registry import Plugin, registry
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.selection import rule
@@ -64,7 +65,7 @@ def test_each_file_is_under_thirty_lines():
 
 
 def test_a_stage_is_added(added, tmp_path, monkeypatch, tiny_model, zorvex_collection):
-    monkeypatch.setattr(table, "STAGES", (*table.STAGES, row_of("quiet", table.Row)))
+    monkeypatch.setattr(table, "STAGES", (*table.STAGES, row_of("quiet", table.StageRow)))
     inputs = {"terms": zorvex_collection}
     carry_out_stage("extend", str(tiny_model), inputs, Place(tmp_path / "extended"))
     settings = settings_for("quiet", overrides={"steps": 5, "train": "all"})
@@ -74,11 +75,8 @@ def test_a_stage_is_added(added, tmp_path, monkeypatch, tiny_model, zorvex_colle
 
 
 def test_an_engine_is_added(added, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        formats,
-        "ENGINES",
-        (*formats.ENGINES, row_of("plain", formats.EngineRow)._replace(module="plain")),
-    )
+    row = row_of("plain", formats.EngineRow)._replace(module="plain")
+    monkeypatch.setitem(registry().plugins, "theirs", Plugin(engines={"plain": row}))
     vectors = random_matrix(40, 20, density=0.3, random_state=1, format="csr", dtype=np.float32)
     documents = EncodedBatch([f"d{row}" for row in range(40)], vectors)
     export("plain", tmp_path / "out", [f"t{column}" for column in range(20)], documents)

@@ -10,21 +10,21 @@ from scipy.sparse import csr_matrix, random
 from scipy.sparse import vstack as stack
 
 import sparse_adapt as sa
-from sparse_adapt.engines.formats import ENGINES, open_engine
-from sparse_adapt.engines.layout import ExportSource
-from sparse_adapt.engines.manifest import read_export_manifest
-from sparse_adapt.engines.parity import check_engine
-from sparse_adapt.engines.quantise import Quantisation
-from sparse_adapt.engines.writing import export_corpus, write_export
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.plugins.engines.formats import engines, open_engine
+from sparse_adapt.plugins.engines.layout import ExportSource
+from sparse_adapt.plugins.engines.manifest import read_export_manifest
+from sparse_adapt.plugins.engines.parity import check_engine
+from sparse_adapt.plugins.engines.quantise import Quantisation
+from sparse_adapt.plugins.engines.writing import export_corpus, write_export
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
-HOLDING = [row.name for row in ENGINES if row.holds == "vectors"]
-LOCAL = [row.name for row in ENGINES if row.holds == "vectors" and row.in_process]
+HOLDING = [row.name for row in engines() if row.holds == "vectors"]
+LOCAL = [row.name for row in engines() if row.holds == "vectors" and row.in_process]
 SERVERS = {"pgvector"}  # each start of which takes seconds; tests of its own rank by it
 IN_PROCESS = [pytest.param(name, marks=pytest.mark.nightly) if name in SERVERS else name for name in LOCAL]
 LIBRARIES = ["ciff", "seismic"]
@@ -209,8 +209,8 @@ import resource, signal, sys
 from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_matrix
-from sparse_adapt.engines.layout import ExportSource
-from sparse_adapt.engines.writing import write_export
+from sparse_adapt.plugins.engines.layout import ExportSource
+from sparse_adapt.plugins.engines.writing import write_export
 from sparse_adapt.errors import OutputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
@@ -233,7 +233,7 @@ for name in sys.argv[3:]:
 
 @pytest.mark.nightly
 def test_a_full_disk_leaves_nothing(tiny_model, tmp_path):
-    names = [row.name for row in ENGINES if row.name != "anserini-onnx"]  # which refuses the small model
+    names = [row.name for row in engines() if row.name != "anserini-onnx"]  # which refuses the small model
     command = [sys.executable, "-c", FULL, str(tmp_path), str(tiny_model), *names]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -5,13 +5,13 @@ import json
 import pytest
 from odd import ODD_TOKENS, check_exact, check_ranking, export, odd_documents, odd_queries
 
-from sparse_adapt.engines.formats import ENGINES, EngineRow, open_engine
+from sparse_adapt.plugins.engines.formats import EngineRow, open_engine
 
 
 @pytest.fixture(autouse=True)
 def pocket(monkeypatch):
     row = EngineRow("pocket", "Pocket", "lines of JSON", module="tests.pocket_engine")
-    monkeypatch.setattr("sparse_adapt.engines.formats.ENGINES", (*ENGINES, row))
+    monkeypatch.setitem(registry().plugins, "pocket", Plugin(engines={"pocket": row}))
 
 
 def test_an_engine_that_was_added_ranks_as_exact_search(tmp_path):

@@ -5,7 +5,7 @@ from odd import TOKENS, vectors_of
 from scipy.sparse import csr_matrix
 
 from benchmarks.engines import bytes_in, latencies, opened, page
-from sparse_adapt.engines.layout import ExportSource
+from sparse_adapt.plugins.engines.layout import ExportSource
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 TIMES = {"top 1": 0.001, "top 10": 0.0025, "top 100": 0.0101}

@@ -4,9 +4,16 @@ import inspect
 
 import pytest
 
-from sparse_adapt.engines.engine import EngineModule
-from sparse_adapt.engines.formats import ENGINES, check_takes, find_engine, module_of, open_engine, require
 from sparse_adapt.errors import ConfigError, MissingExtraError
+from sparse_adapt.plugins.engines.engine import EngineModule
+from sparse_adapt.plugins.engines.formats import (
+    check_takes,
+    engines,
+    find_engine,
+    module_of,
+    open_engine,
+    require,
+)
 
 
 def test_an_unknown_engine_names_the_nearest(tmp_path):
@@ -19,7 +26,7 @@ def test_an_unknown_engine_names_the_nearest(tmp_path):
 
 
 def test_a_missing_package_names_its_extra(monkeypatch, tmp_path):
-    monkeypatch.setattr("sparse_adapt.engines.formats.find_spec", lambda name: None)
+    monkeypatch.setattr("sparse_adapt.plugins.engines.formats.find_spec", lambda name: None)
     with pytest.raises(
         MissingExtraError, match=r"ciff_toolkit is not installed: pip install 'sparse-adapt\[ciff\]'"
     ):
@@ -29,7 +36,7 @@ def test_a_missing_package_names_its_extra(monkeypatch, tmp_path):
     require(find_engine("anserini").to_write)  # its files need nothing more
 
 
-@pytest.mark.parametrize("row", ENGINES, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", engines(), ids=lambda row: row.name)
 def test_the_module_of_every_engine_has_what_one_must_have(row):
     module = module_of(row)
     for name in ("layout", "how_to_load", "open_export"):
@@ -40,14 +47,14 @@ def test_the_module_of_every_engine_has_what_one_must_have(row):
 
 
 @pytest.mark.parametrize(
-    "row", [row for row in ENGINES if not row.address and row.opens], ids=lambda row: row.name
+    "row", [row for row in engines() if not row.address and row.opens], ids=lambda row: row.name
 )
 def test_a_library_takes_no_url(row, tmp_path):
     with pytest.raises(ConfigError, match=f"--url http://x: {row.title} runs in this process"):
         open_engine(row.name, tmp_path, url="http://x")
 
 
-@pytest.mark.parametrize("row", [row for row in ENGINES if not row.in_process], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", [row for row in engines() if not row.in_process], ids=lambda row: row.name)
 def test_a_server_wants_a_url(row, tmp_path):
     with pytest.raises(ConfigError, match=f"{row.title} is a server; say where with --url {row.address}"):
         open_engine(row.name, tmp_path)

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from odd import ODD_TOKENS, export, odd_documents, vectors_of
 
 from sparse_adapt.collection.readers import Document
-from sparse_adapt.engines import layout
-from sparse_adapt.engines.layout import ExportSource, escape_token, unescape_token
-from sparse_adapt.engines.manifest import ExportFolder
-from sparse_adapt.engines.writing import write_export
 from sparse_adapt.files.place import Place
+from sparse_adapt.plugins.engines import layout
+from sparse_adapt.plugins.engines.layout import ExportSource, escape_token, unescape_token
+from sparse_adapt.plugins.engines.manifest import ExportFolder
+from sparse_adapt.plugins.engines.writing import write_export
 
 
 @pytest.mark.parametrize("limit", [1, 200, 25_000, 10**6])

@@ -13,9 +13,9 @@ from odd import EMPTY_ROWS, ODD_IDS, export_odd, vouch_anew
 from qdrant_client import QdrantClient
 from small_servers import BulkServer, VespaServer, served
 
-from sparse_adapt.engines import elasticsearch, features, milvus, opensearch, qdrant, vespa
-from sparse_adapt.engines.formats import open_engine
 from sparse_adapt.errors import InputError, OutputError
+from sparse_adapt.plugins.engines import elasticsearch, features, milvus, opensearch, qdrant, vespa
+from sparse_adapt.plugins.engines.formats import open_engine
 
 BULK = {"opensearch": opensearch.load, "elasticsearch": elasticsearch.load}
 NAMES = (*BULK, "vespa", "qdrant", "milvus")

@@ -4,8 +4,8 @@ import numpy as np
 from odd import export, stamp_of
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.engines.manifest import ExportManifest, remarks
-from sparse_adapt.engines.quantise import Quantisation
+from sparse_adapt.plugins.engines.manifest import ExportManifest, remarks
+from sparse_adapt.plugins.engines.quantise import Quantisation
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 ROWS = np.array([[1.25, 0.004, 70_000], [0.001, 0, 0], [0, 0, 0]], np.float32)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.engines.quantise import Quantisation, as_floats
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.plugins.engines.quantise import Quantisation, as_floats
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 

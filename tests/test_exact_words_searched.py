@@ -11,15 +11,15 @@ from diagnostics.figures import measure_cost
 from diagnostics.matches import explain
 from diagnostics.token import diagnose
 from sparse_adapt.collection.readers import Document, Query
-from sparse_adapt.engines.formats import ENGINES, open_engine
-from sparse_adapt.engines.manifest import read_export
-from sparse_adapt.engines.parity import check_engine
-from sparse_adapt.engines.writing import export_corpus
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.exact.words import FIRST_WORD, column_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.words import WordOptions, exact_words
+from sparse_adapt.plugins.engines.formats import engines, open_engine
+from sparse_adapt.plugins.engines.manifest import read_export
+from sparse_adapt.plugins.engines.parity import check_engine
+from sparse_adapt.plugins.engines.writing import export_corpus
 from sparse_adapt.retrieve.evaluate import evaluate_model, read_collection
 from sparse_adapt.retrieve.hybrid import document_vectors, query_vectors
 from sparse_adapt.retrieve.search import best_of_blocks, top_k
@@ -32,7 +32,7 @@ QUERIES = [
     Query("q3", "unheardof"),
 ]
 SEEN = "has exact words; pass --update to take new statistics"
-IN_PROCESS = [row.name for row in ENGINES if row.holds == "vectors" and row.in_process and row.opens]
+IN_PROCESS = [row.name for row in engines() if row.holds == "vectors" and row.in_process and row.opens]
 
 
 @pytest.fixture(scope="module")

@@ -17,11 +17,11 @@ from starlette.testclient import TestClient
 from sparse_adapt.collection.readers import Document, read_documents, write_documents
 from sparse_adapt.errors import ConfigError, InputError, ModelError
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pages.explorer import connections, server
-from sparse_adapt.pages.explorer.server import HOST, listen, make_app, serve
-from sparse_adapt.pages.explorer.subject import ExploredPlaces, explored, find_places
-from sparse_adapt.pages.queries import rankings_of, weighed
 from sparse_adapt.pipeline.words import WordOptions, exact_words
+from sparse_adapt.plugins.pages.explorer import connections, server
+from sparse_adapt.plugins.pages.explorer.server import HOST, listen, make_app, serve
+from sparse_adapt.plugins.pages.explorer.subject import ExploredPlaces, explored, find_places
+from sparse_adapt.plugins.pages.queries import rankings_of, weighed
 from sparse_adapt.retrieve.encode import encode
 
 TOKEN, PORT = "secret", 8765
@@ -445,7 +445,7 @@ def test_a_dense_model_is_refused(tmp_path, tiny_run):
     folder = tmp_path / "dense"
     shutil.copytree(tiny_run / "4-distill", folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sparse_adapt.pages.explorer.subject.is_dense", lambda place: True)
+        patch.setattr("sparse_adapt.plugins.pages.explorer.subject.is_dense", lambda place: True)
         with pytest.raises(ModelError, match="is a dense model"):
             find_places(str(folder), None, "x")
 

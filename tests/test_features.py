@@ -30,17 +30,17 @@ from scipy.sparse import csr_matrix
 from small_servers import BulkServer, served
 
 from sparse_adapt.collection.readers import Document
-from sparse_adapt.engines import features
-from sparse_adapt.engines.elasticsearch import ELASTICSEARCH
-from sparse_adapt.engines.features import bulk_documents, rounded
-from sparse_adapt.engines.formats import open_engine
-from sparse_adapt.engines.layout import ExportSource, unescape_token
-from sparse_adapt.engines.lucene_features import halving, lucene_index
-from sparse_adapt.engines.manifest import read_export
-from sparse_adapt.engines.opensearch import OPENSEARCH
-from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.files.place import Place
+from sparse_adapt.plugins.engines import features
+from sparse_adapt.plugins.engines.elasticsearch import ELASTICSEARCH
+from sparse_adapt.plugins.engines.features import bulk_documents, rounded
+from sparse_adapt.plugins.engines.formats import open_engine
+from sparse_adapt.plugins.engines.layout import ExportSource, unescape_token
+from sparse_adapt.plugins.engines.lucene_features import halving, lucene_index
+from sparse_adapt.plugins.engines.manifest import read_export
+from sparse_adapt.plugins.engines.opensearch import OPENSEARCH
+from sparse_adapt.plugins.engines.writing import write_export
 from sparse_adapt.retrieve.search import search
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 

@@ -33,7 +33,7 @@ from sparse_adapt.model.grafting import graft_body, layers_of_head
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import BASE_MODEL
 from sparse_adapt.pipeline.settings import GraftSettings
-from sparse_adapt.stages.logits import Logits, TokenLogits
+from sparse_adapt.plugins.research.stages.logits import Logits, TokenLogits
 from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.synthetic.queries import read_synthetic_queries
 from sparse_adapt.terms.mining import Term, write_terms

@@ -12,8 +12,14 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.errors import InputError, MissingExtraError
 from sparse_adapt.model.kinds import load_encoder
-from sparse_adapt.research.groups import GroupedText, compare_groups, measure_groups, read_members, v_measure
-from sparse_adapt.research.groups_report import apart, group_tables, plot_groups
+from sparse_adapt.plugins.research.groups import (
+    GroupedText,
+    compare_groups,
+    measure_groups,
+    read_members,
+    v_measure,
+)
+from sparse_adapt.plugins.research.groups_report import apart, group_tables, plot_groups
 
 LINES = [
     {"group": "spending", "text": "zorvex reports", "seen": True},

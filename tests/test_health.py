@@ -14,7 +14,7 @@ from sparse_adapt.model.health import Head, sickness, unreachable
 from sparse_adapt.model.query_side import idf_side
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
-from sparse_adapt.stages.dynamic import Dynamic
+from sparse_adapt.plugins.research.stages.dynamic import Dynamic
 from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.synthetic.background import check_head, head_of
 from sparse_adapt.terms.mining import Term

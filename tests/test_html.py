@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 
 from sparse_adapt.errors import InputError
-from sparse_adapt.report.html import fragment, read_page, served, written
+from sparse_adapt.plugins.pages.html import fragment, read_page, served, written
 from sparse_adapt.report.sections import (
     Bar,
     BarList,

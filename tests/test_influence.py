@@ -10,8 +10,8 @@ from torch.nn import functional
 
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
-from sparse_adapt.pages.states import read_texts
-from sparse_adapt.research.influence import Checkpoint, TrainingExample, influences, rates_of
+from sparse_adapt.plugins.pages.states import read_texts
+from sparse_adapt.plugins.research.influence import Checkpoint, TrainingExample, influences, rates_of
 from sparse_adapt.terms.mining import Term
 
 RATE, STEPS = 0.05, 12

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from sparse_adapt.engines import java
-from sparse_adapt.engines.java import find_java, java_version, missing_for_pyserini
 from sparse_adapt.errors import MissingExtraError
+from sparse_adapt.plugins.engines import java
+from sparse_adapt.plugins.engines.java import find_java, java_version, missing_for_pyserini
 
 # A virtual machine must not take Ctrl-C away from Python, nor print anything. What a shell starts behind an & has been
 # told to ignore Ctrl-C, and its children with it: so Python's own answer is set first.
 INTERRUPTED = """
 import os, signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from sparse_adapt.engines.java import java_class
+from sparse_adapt.plugins.engines.java import java_class
 
 java_class("io.anserini.search.SimpleImpactSearcher")
 try:

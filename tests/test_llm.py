@@ -22,7 +22,7 @@ from forking import fork, kill_this
 from sparse_adapt.collection.glossary import read_dictionary
 from sparse_adapt.collection.lines import write_objects
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.synthetic import server
+from sparse_adapt.plugins.llm import server
 from sparse_adapt.synthetic.queries import HELD, read_synthetic_queries
 
 TERMS = {

@@ -18,16 +18,16 @@ from odd import export, vouch_anew
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Query, read_documents, read_queries
-from sparse_adapt.engines import lucene
-from sparse_adapt.engines.java import anserini_jar, find_java
-from sparse_adapt.engines.layout import ExportSource
-from sparse_adapt.engines.lucene import LuceneHit, LuceneIndex, build_index, look_up, verify_index
-from sparse_adapt.engines.quantise import Quantisation
-from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError, OutputError
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.plugins.engines import lucene
+from sparse_adapt.plugins.engines.java import anserini_jar, find_java
+from sparse_adapt.plugins.engines.layout import ExportSource
+from sparse_adapt.plugins.engines.lucene import LuceneHit, LuceneIndex, build_index, look_up, verify_index
+from sparse_adapt.plugins.engines.quantise import Quantisation
+from sparse_adapt.plugins.engines.writing import write_export
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.retrieve.vectors.manifest import token_names
@@ -53,7 +53,7 @@ ODD += ["▁of", "the", "\u00a0", "x" * 255, "\uff26\uff35", "e\u0301te\u0301", 
 SILENT = """
 import sys
 from pathlib import Path
-from sparse_adapt.engines.lucene import LuceneIndex, build_index
+from sparse_adapt.plugins.engines.lucene import LuceneIndex, build_index
 from sparse_adapt.files.place import Place
 
 build_index(Path(sys.argv[1]), Place(Path(sys.argv[2])))
@@ -65,7 +65,7 @@ FULL = """
 import resource, signal, sys
 from pathlib import Path
 from sparse_adapt.errors import OutputError
-from sparse_adapt.engines.lucene import build_index
+from sparse_adapt.plugins.engines.lucene import build_index
 from sparse_adapt.files.place import Place
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -355,7 +355,7 @@ def test_every_byte_of_an_index_is_vouched_for(index, tmp_path):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from sparse_adapt.engines import lucene
+from sparse_adapt.plugins.engines import lucene
 from sparse_adapt.files.place import Place
 
 lucene._count = lambda index: os.kill(os.getpid(), signal.SIGKILL)

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from sparse_adapt.collection.markup import text_of_markdown, text_of_page, without_markup
 from sparse_adapt.collection.readers import Document, documents_at, read_documents
 from sparse_adapt.errors import InputError, MissingExtraError
+from sparse_adapt.plugins.files.markup import text_of_markdown, text_of_page, without_markup
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_crafted_pages_take_no_time(markup, problem):
 
 @pytest.mark.parametrize("package", ["resiliparse.parse.html", "markdown_it"])
 def test_a_missing_package_says_what_to_install(monkeypatch, package):
-    from sparse_adapt.collection.markup import _markdown
+    from sparse_adapt.plugins.files.markup import _markdown
 
     _markdown.cache_clear()
     monkeypatch.setitem(sys.modules, package, None)

@@ -84,8 +84,8 @@ def test_the_p_value_of_one_measure_is_that_of_a_suite(tiny_model, zorvex_collec
         tiny_model, documents, queries=queries, judgements=collection.judgements, baseline="bm25",
         measures=["ndcg@10"], **HOW,
     )  # fmt: skip
-    from sparse_adapt.research.suite.measure import run_suite
-    from sparse_adapt.research.suite.settings import read_suite
+    from sparse_adapt.plugins.research.suite.measure import run_suite
+    from sparse_adapt.plugins.research.suite.settings import read_suite
 
     (tmp_path / "suite.toml").write_text(
         f'[rows]\nbm25 = {{ bm25 = true }}\nmine = {{ model = "{tiny_model}" }}\n'

@@ -17,9 +17,9 @@ from odd import (
 )
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.engines.formats import open_engine
-from sparse_adapt.engines.milvus import FIELD, SETTINGS_FILE, load, open_milvus
 from sparse_adapt.errors import ConfigError, InputError, OutputError
+from sparse_adapt.plugins.engines.formats import open_engine
+from sparse_adapt.plugins.engines.milvus import FIELD, SETTINGS_FILE, load, open_milvus
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 NOTHING = EncodedBatch(["d4"], csr_matrix((1, 3), dtype=np.float32))

@@ -8,15 +8,15 @@ import pytest
 from odd import with_scales
 
 from sparse_adapt.collection.readers import Query
-from sparse_adapt.engines import onnx
-from sparse_adapt.engines.formats import open_engine
-from sparse_adapt.engines.layout import ExportSource
-from sparse_adapt.engines.manifest import read_export
-from sparse_adapt.engines.parity import check_engine
-from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import MissingExtraError, ModelError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.plugins.engines import onnx
+from sparse_adapt.plugins.engines.formats import open_engine
+from sparse_adapt.plugins.engines.layout import ExportSource
+from sparse_adapt.plugins.engines.manifest import read_export
+from sparse_adapt.plugins.engines.parity import check_engine
+from sparse_adapt.plugins.engines.writing import write_export
 from sparse_adapt.retrieve.vectors.folder import Vectors
 from sparse_adapt.retrieve.vectors.manifest import stamp_of_model, token_names
 from sparse_adapt.retrieve.vectors.shards import encode_queries
@@ -70,7 +70,7 @@ def test_onnx_is_refused_where_its_weights_are_not_those_of_torch(model, graph, 
 
 
 def test_onnx_names_its_extra(model, tmp_path, monkeypatch):
-    monkeypatch.setattr("sparse_adapt.engines.formats.find_spec", lambda name: None)
+    monkeypatch.setattr("sparse_adapt.plugins.engines.formats.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"onnx is not installed: pip install 'sparse-adapt\[onnx\]'"):
         write_export("onnx", source_of(model), Place(tmp_path / "out"))
     assert list(tmp_path.iterdir()) == []

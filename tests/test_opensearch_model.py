@@ -8,14 +8,14 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from sparse_adapt.engines import opensearch_model
-from sparse_adapt.engines.layout import ExportSource
-from sparse_adapt.engines.manifest import read_export, read_export_manifest
-from sparse_adapt.engines.opensearch_model import CONFIG_FILE, ZIP_FILE, how_to_load
-from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import ModelError
 from sparse_adapt.files.marker import checksum_of_bytes
 from sparse_adapt.files.place import Place
+from sparse_adapt.plugins.engines import opensearch_model
+from sparse_adapt.plugins.engines.layout import ExportSource
+from sparse_adapt.plugins.engines.manifest import read_export, read_export_manifest
+from sparse_adapt.plugins.engines.opensearch_model import CONFIG_FILE, ZIP_FILE, how_to_load
+from sparse_adapt.plugins.engines.writing import write_export
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.shards import encode_vectors
 from tests.odd import with_scales

@@ -8,13 +8,13 @@ from odd import check_ranking, export, export_odd
 from scipy.sparse import csr_matrix
 from small_servers import BulkServer, served
 
-from sparse_adapt.engines.formats import open_engine
-from sparse_adapt.engines.layout import ExportSource
-from sparse_adapt.engines.manifest import read_export, remarks
-from sparse_adapt.engines.writing import write_export
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.plugins.engines.formats import open_engine
+from sparse_adapt.plugins.engines.layout import ExportSource
+from sparse_adapt.plugins.engines.manifest import read_export, remarks
+from sparse_adapt.plugins.engines.writing import write_export
 from sparse_adapt.retrieve.search import search
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, open_vectors
 from sparse_adapt.retrieve.vectors.shards import encode_corpus

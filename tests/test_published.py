@@ -18,9 +18,9 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.objectives.scores import relevant_to
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.pipeline.runfile import read_plan
-from sparse_adapt.stages import published
+from sparse_adapt.plugins.research.stages import published
+from sparse_adapt.plugins.research.stages.published import Published, PublishedReading, PublishedTerms
 from sparse_adapt.stages.dictionary import dictionary
-from sparse_adapt.stages.published import Published, PublishedReading, PublishedTerms
 from sparse_adapt.stages.warmup import warmup
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.training import losses

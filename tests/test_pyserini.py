@@ -13,8 +13,8 @@ import pytest
 
 import sparse_adapt as sa
 from sparse_adapt.collection.readers import read_queries, read_run
-from sparse_adapt.engines import java
-from sparse_adapt.engines.java import missing_for_pyserini
+from sparse_adapt.plugins.engines import java
+from sparse_adapt.plugins.engines.java import missing_for_pyserini
 
 ROOT = Path(__file__).parents[1]
 HEADING = "## Pyserini's own commands\n"

@@ -20,9 +20,9 @@ from odd import (
 from qdrant_client import QdrantClient
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.engines.formats import open_engine
-from sparse_adapt.engines.qdrant import VECTOR, load, point_id
 from sparse_adapt.errors import OutputError
+from sparse_adapt.plugins.engines.formats import open_engine
+from sparse_adapt.plugins.engines.qdrant import VECTOR, load, point_id
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 

@@ -9,10 +9,10 @@ from formed import PROMPTS, routed, written
 from tokenizers import Tokenizer
 
 import sparse_adapt as sa
-from sparse_adapt.engines.opensearch import halving
 from sparse_adapt.model.query_side import QuerySide
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
+from sparse_adapt.plugins.engines.opensearch import halving
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.terms.mining import Term
 

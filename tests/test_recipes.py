@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from sparse_adapt.pipeline.plan import settings_for
-from sparse_adapt.stages.pairs import COSINE
+from sparse_adapt.plugins.research.stages.pairs import COSINE
+from sparse_adapt.plugins.research.stages.triplets import COSINE as COSINE_OF_TRIPLETS
 from sparse_adapt.stages.table import find_stage, trained
-from sparse_adapt.stages.triplets import COSINE as COSINE_OF_TRIPLETS
 
 PUBLISHED_PAGE = Path(__file__).parents[1] / "docs" / "published.md"
 SIX_TERMS = {"kd": 1.0, "rank": 0.5, "sparsity": 1e-4, "domain": 10.0, "contrast": 5.0, "expand": 10.0}

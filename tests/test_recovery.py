@@ -9,8 +9,8 @@ from sparse_adapt.collection.readers import Document, Query, write_documents, wr
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.research.coin.coining import CoinSettings, replace_words
-from sparse_adapt.research.coin.recovery import measure_recovery, read_trial, recovered
+from sparse_adapt.plugins.research.coin.coining import CoinSettings, replace_words
+from sparse_adapt.plugins.research.coin.recovery import measure_recovery, read_trial, recovered
 from sparse_adapt.retrieve.significance import interval, resampled_means
 
 

@@ -5,10 +5,10 @@ from conftest import TWELVE
 
 from sparse_adapt.errors import InputError
 from sparse_adapt.model.kinds import load_encoder
+from sparse_adapt.plugins.research.parsing import Parser
+from sparse_adapt.plugins.research.relevance import find_relevant_words, plot_relevance, tabulate_relevance
+from sparse_adapt.plugins.research.similarity import Likeness, cosines
 from sparse_adapt.report.tables import to_json
-from sparse_adapt.research.parsing import Parser
-from sparse_adapt.research.relevance import find_relevant_words, plot_relevance, tabulate_relevance
-from sparse_adapt.research.similarity import Likeness, cosines
 
 PAIRS = [
     Likeness("The server sends its log to the client.", "A client sees the log of a server.", 4.0),

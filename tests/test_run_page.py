@@ -10,9 +10,9 @@ from conftest import refused
 
 from sparse_adapt.collection.readers import Document, Query, write_documents, write_queries
 from sparse_adapt.files.marker import faults
-from sparse_adapt.pages.run import run_page, write_run_page
-from sparse_adapt.pages.states import heat_of, heat_of_all, read_texts, weights_at
-from sparse_adapt.pages.subject import read_subject
+from sparse_adapt.plugins.pages.run import run_page, write_run_page
+from sparse_adapt.plugins.pages.states import heat_of, heat_of_all, read_texts, weights_at
+from sparse_adapt.plugins.pages.subject import read_subject
 from sparse_adapt.retrieve.encode import encode
 
 PARTS = ["verdict", "stages", "terms", "queries", "provenance", "reproduction", "words"]
@@ -126,7 +126,7 @@ def test_a_page_in_its_run_is_vouched_for(tmp_path, tiny_run):
 
 
 def test_many_terms_are_told_in_part(subject, monkeypatch):
-    monkeypatch.setattr("sparse_adapt.pages.terms.SHOWN", 0)
+    monkeypatch.setattr("sparse_adapt.plugins.pages.terms.SHOWN", 0)
     page = run_page(subject)
     terms = next(section for section in page.sections if section.name == "terms")
     assert "1 more terms stand in the table alone" in terms.parts[-1].text

@@ -5,10 +5,10 @@ import pytest
 from odd import export
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.engines.formats import open_engine
-from sparse_adapt.engines.manifest import read_export
-from sparse_adapt.engines.seismic import how_to_load
 from sparse_adapt.errors import InputError
+from sparse_adapt.plugins.engines.formats import open_engine
+from sparse_adapt.plugins.engines.manifest import read_export
+from sparse_adapt.plugins.engines.seismic import how_to_load
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 

@@ -8,7 +8,7 @@ from dense_models import tiny_dense
 
 from sparse_adapt.errors import InputError
 from sparse_adapt.model.kinds import load_encoder
-from sparse_adapt.research.similarity import (
+from sparse_adapt.plugins.research.similarity import (
     Likeness,
     cases,
     correlation,

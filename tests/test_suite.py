@@ -13,12 +13,12 @@ from sparse_adapt.errors import ConfigError, InputError, ModelError, OutputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.html import png_file
-from sparse_adapt.research.groups import GroupedText, measure_groups
-from sparse_adapt.research.suite.measure import TrainingCost, run_suite, training_of
-from sparse_adapt.research.suite.rankers import Sparse, costs
-from sparse_adapt.research.suite.settings import read_suite
-from sparse_adapt.research.suite.tables import (
+from sparse_adapt.plugins.pages.html import png_file
+from sparse_adapt.plugins.research.groups import GroupedText, measure_groups
+from sparse_adapt.plugins.research.suite.measure import TrainingCost, run_suite, training_of
+from sparse_adapt.plugins.research.suite.rankers import Sparse, costs
+from sparse_adapt.plugins.research.suite.settings import read_suite
+from sparse_adapt.plugins.research.suite.tables import (
     averages_table,
     clusters_table,
     plot_suite,
@@ -228,7 +228,7 @@ def test_a_killed_suite_goes_on_from_what_it_had_encoded(write_suite, tmp_path, 
     def encoded_again(*_, **__):
         raise AssertionError("encoded again")
 
-    monkeypatch.setattr("sparse_adapt.research.suite.rankers.encode", encoded_again)
+    monkeypatch.setattr("sparse_adapt.plugins.research.suite.rankers.encode", encoded_again)
     again = run_suite(suite, Place(out, resume=True), finish=write_results)
     assert again.at("base", "ours").measured.means == outcome[0].at("base", "ours").measured.means
     run_suite(
@@ -289,7 +289,7 @@ def test_everything_is_looked_at_before_anything_is_encoded(write_suite, tmp_pat
     def encoded(*_, **__):
         raise AssertionError("encoded")
 
-    monkeypatch.setattr("sparse_adapt.research.suite.rankers.encode", encoded)
+    monkeypatch.setattr("sparse_adapt.plugins.research.suite.rankers.encode", encoded)
     for old, new, kind, problem in (
         ("bm25 = true", 'model = "./nowhere"', ModelError, "nowhere: no such model folder"),
         ("bm25 = true", 'dense = "./nowhere"', ModelError, "no such model folder"),
@@ -315,7 +315,7 @@ def test_what_is_not_installed_is_said_before_any_model_loads(
         raise AssertionError("loaded")
 
     monkeypatch.setitem(sys.modules, "vl_convert", None)
-    monkeypatch.setattr("sparse_adapt.research.suite.rankers.SparseEncoder.load", loaded)
+    monkeypatch.setattr("sparse_adapt.plugins.research.suite.rankers.SparseEncoder.load", loaded)
     ran = sparse_adapt("evaluate", "--suite", write_suite(), "-o", tmp_path / "out", "--device", "cpu")
     assert (ran.status, "is not installed: pip install 'sparse-adapt[" in ran.err) == (2, True)
     assert not (tmp_path / "out").exists()

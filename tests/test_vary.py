@@ -9,7 +9,7 @@ from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.place import Place
 from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.run import verdict_of
-from sparse_adapt.pipeline.vary import measures_of, read_variation, times, vary
+from sparse_adapt.plugins.research.vary import measures_of, read_variation, times, vary
 from sparse_adapt.selection.evidence import BACKGROUND, FALSE_ACTIVATIONS, RETAINED
 
 QUICK = {"steps": 2, "batch_size": 4, "checkpoint_every": 1, "device": "cpu", "labeller": "none"}

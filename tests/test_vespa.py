@@ -19,10 +19,10 @@ from odd import (
 )
 from small_servers import VespaServer, served
 
-from sparse_adapt.engines import vespa
-from sparse_adapt.engines.formats import open_engine
-from sparse_adapt.engines.vespa import escape_label, unescape_label
 from sparse_adapt.errors import InputError, OutputError
+from sparse_adapt.plugins.engines import vespa
+from sparse_adapt.plugins.engines.formats import open_engine
+from sparse_adapt.plugins.engines.vespa import escape_label, unescape_label
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.research.wackiness import area_under, measure_wackiness, wackiness_of
+from sparse_adapt.plugins.research.wackiness import area_under, measure_wackiness, wackiness_of
 from sparse_adapt.retrieve.search import Searcher
 
 

@@ -65,7 +65,7 @@ def test_what_is_none_is_refused_in_one_line(tmp_path, ending, content):
     path = WRITE[ending](tmp_path / f"corpus{ending}", [["_id", "text"], ["a", "b"]])
     path.write_bytes(path.read_bytes()[:-40] if content is None else content)
     with pytest.raises(
-        InputError, match=r": broken (workbook|Parquet file) \(.+\); save or copy it again$"
+        InputError, match=r": broken (XLSX|PARQUET) file \(.+\); save or copy it again$"
     ) as caught:
         list(read_documents(path))
     assert "\n" not in str(caught.value)

@@ -31,7 +31,7 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.report.progress import Bars, is_interactive
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Row
-from sparse_adapt.stages.table import OF_ADAPT
+from sparse_adapt.stages.table import stages_of_adapt
 
 if TYPE_CHECKING:
     from sparse_adapt.api.models import Model, ModelLike
@@ -181,7 +181,7 @@ def adapt(
             "nothing defines.",
             metavar="NAMES",
             commas=True,
-            choices=("words", *OF_ADAPT),
+            choices=("words", *stages_of_adapt()),
             shown="words; with --glossary also extend,dictionary",
         ),
     ] = None,
@@ -251,7 +251,7 @@ def adapt(
     from sparse_adapt.pipeline.adapt import Stopped
     from sparse_adapt.pipeline.adapt import adapt as carry_out
     from sparse_adapt.pipeline.plan import BASE_MODEL
-    from sparse_adapt.retrieve.vectors.cluster import cluster_of
+    from sparse_adapt.retrieve.vectors.clusters import cluster_of
 
     place = Place(folder, overwrite, resume)
     inputs = InputFolder(place)

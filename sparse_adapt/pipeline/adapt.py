@@ -60,14 +60,13 @@ from sparse_adapt.pipeline.run import Finished, is_whole, read_finished, run_sta
 from sparse_adapt.pipeline.settings import WORDS
 from sparse_adapt.pipeline.words import WordOptions, exact_words
 from sparse_adapt.pipeline.work import RANKING, AdaptListener, Work, same_request
+from sparse_adapt.registry import registry
 from sparse_adapt.stages.card import making_of, write_card
 from sparse_adapt.stages.inputs import CANDIDATES, PAIRS
 from sparse_adapt.stages.record import RECORD_FILE
 from sparse_adapt.stages.runner import Outcome
 from sparse_adapt.stages.table import find_stage, row_of
-from sparse_adapt.synthetic.queries import HELD, TRAIN, different_documents
-from sparse_adapt.synthetic.server import Server, journal_beside
-from sparse_adapt.synthetic.written_queries import QueryWriter
+from sparse_adapt.synthetic.queries import HELD, TRAIN, Writer, different_documents
 from sparse_adapt.teachers.teacher import make_teacher
 from sparse_adapt.terms.mining import Term, read_terms
 from sparse_adapt.terms.uses import ENTRIES_FILE, Use, read_uses
@@ -256,9 +255,10 @@ def _queries(work: Work) -> None:
     work.step("queries", sources, ["collection"], do)
 
 
-def _query_writer(work: Work, llm: str) -> QueryWriter:
-    server = Server(llm, partial(work.watcher.tell, "llm"), work.watcher.count)
-    return QueryWriter(server, journal_beside(work.run))
+def _query_writer(work: Work, llm: str) -> Writer:
+    tell = partial(work.watcher.tell, "llm")
+    writer: Writer = registry().find("writers", "queries")(llm, tell, work.watcher.count, work.run)
+    return writer
 
 
 def _candidates(work: Work) -> None:

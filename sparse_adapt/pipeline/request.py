@@ -22,13 +22,13 @@ from sparse_adapt.model.reading import Reading, choose_device
 from sparse_adapt.pipeline.plan import first_error, merged, settings_for
 from sparse_adapt.pipeline.settings import WORDS, AdaptSettings
 from sparse_adapt.stages.inputs import CANDIDATES, DICTIONARY, PAIRS, Input
-from sparse_adapt.stages.table import OF_ADAPT, STAGES, find_stage
+from sparse_adapt.stages.table import every_stage, find_stage, stages_of_adapt
 from sparse_adapt.teachers.settings import ENSEMBLE
 from sparse_adapt.training.settings import Training
 
 REQUEST_FILE = "request.json"
 OF_READING = ("device",)  # overrides that count where nothing is trained, too
-ADAPT_STAGES = (WORDS, *OF_ADAPT)  # in the order in which they are carried out
+ADAPT_STAGES = (WORDS, *stages_of_adapt())  # in the order in which they are carried out
 OWN = {name: name for name in AdaptSettings.model_fields if name not in ("seed", "queries", "candidates")}
 OWN |= {
     "query_settings": "queries",
@@ -105,14 +105,14 @@ class Request:
         if self.ranking is not None:
             named.discard("rank")
         if self.glossary is not None and self._usual:
-            named = {row.name for row in STAGES if row.of_glossary}
+            named = {row.name for row in every_stage() if row.of_glossary}
         elif self.settings.frozen and self._usual:
             named = set(NEW_ROWS)
         if self.settings.query_side == "table":
             named.add("query-table")
         if self.settings.frozen:
             named.discard("rank")
-        return tuple(name for name in OF_ADAPT if name in named)
+        return tuple(name for name in stages_of_adapt() if name in named)
 
     @property
     def ranking(self) -> "Request | None":
@@ -241,7 +241,9 @@ class Request:
             keys = NAMED[name].inputs
             if keys and file is not None and not keys & read:
                 readers = ", ".join(
-                    stage for stage in OF_ADAPT if keys & {each.key for each in find_stage(stage).needs}
+                    stage
+                    for stage in stages_of_adapt()
+                    if keys & {each.key for each in find_stage(stage).needs}
                 )
                 raise ConfigError(
                     f"--{name} {file}: none of the stages {', '.join(self.all_stages or (WORDS,))} reads it; "
@@ -291,7 +293,7 @@ def chosen_settings(before: Request | None, settings: Mapping[str, Any], seed: i
     for name, value in settings.items():
         if name in OWN:
             own = merged(own, {} if value is None else {OWN[name]: value})
-        elif name in OF_ADAPT:
+        elif name in stages_of_adapt():
             of_stages[name] = value
         else:
             overrides[name] = value
