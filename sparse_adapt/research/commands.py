@@ -492,10 +492,7 @@ def influence(
     html: Html = None,
     progress: bool | None = None,
 ) -> "Origins":
-    """Show which training examples taught the new terms of a run.
-
-    By influence (TracIn) over its saved models. Also how wacky its expansions are, before and after (W-AUC).
-    """
+    """Show which training examples taught the new terms of a run, by influence (TracIn) over its saved models."""
     from sparse_adapt.pages.subject import read_subject
     from sparse_adapt.research.origins import find_origins
 

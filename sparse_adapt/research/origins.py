@@ -1,7 +1,4 @@
-"""Which training examples taught the new terms of a run (`influence`), and how wacky its expansions are (`wackiness`).
-
-Both look at the run as its page does (`pages.subject`): its models, its documents and its judged queries.
-"""
+"""Which training examples taught the new terms of a run, whose models and documents are those of its page."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -15,13 +12,12 @@ from sparse_adapt.api.results import CommandResult
 from sparse_adapt.collection.examples import read_candidates
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pages.subject import EncodedSubject, RunSubject
+from sparse_adapt.pages.subject import RunSubject
 from sparse_adapt.pages.terms import find_terms, texts_of
 from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.report.sections import Bar, BarList, Fold, Part, Prose, Section
 from sparse_adapt.report.tables import Row, percentage
 from sparse_adapt.research.influence import Checkpoint, Influence, TrainingExample, influences, rates_of
-from sparse_adapt.research.wackiness import Wackiness, measure_wackiness
 
 EXAMPLES = 600
 A_TERM = 4  # documents that say a term, among its training examples
@@ -34,17 +30,12 @@ ABOUT = (
     "and bias, parameters that no other term has: what an example did to the layers that all terms share isn't "
     "counted. Shares lie near to each other, so their order tells more. A document that says a term counts as one."
 )
-WACKY = (
-    "Wackiness is 0 for an expansion that the documents found for its queries are full of, and 1 for one that they "
-    "never say. Over all expansions of the judged queries (W-AUC) it goes from {before:.3f} to {after:.3f}."
-)
 
 
 class TermOrigin(NamedTuple):
     """A text in which a term has weight, what it is, and the training examples that raised it there, most first."""
 
     term: str
-    wackiness: float | None
     title: str
     text: str
     found: list[Influence]
@@ -52,24 +43,17 @@ class TermOrigin(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Origins(CommandResult):
-    """What taught the first terms of a run, and the wackiness of its base model and its final one."""
+    """What taught the first terms of a run."""
 
     run: str
     origins: tuple[TermOrigin, ...]
     examples: int
     models: int
-    wackiness: tuple[Wackiness, Wackiness]
 
     @property
     def headline(self) -> str:
         """How many training examples and saved models there were."""
         return f"{self.run}: {self.examples:,} training examples, {self.models} saved models"
-
-    @property
-    def about_wackiness(self) -> str:
-        """Both areas in words."""
-        before, after = self.wackiness
-        return WACKY.format(before=before.area, after=after.area)
 
     def rows(self) -> list[Row]:
         """A row for each training example of each text."""
@@ -86,31 +70,21 @@ class Origins(CommandResult):
         ]
 
     def to_dict(self) -> dict[str, object]:
-        """Every text with its training examples, the wackiness of each term, and both areas."""
-        before, after = self.wackiness
-        return {
-            "run": self.run,
-            "influences": self.rows(),
-            "wackiness": {each.term: each.wackiness for each in self.origins},
-            "w_auc": {"before": before.area, "after": after.area},
-        }
+        """Every text with its training examples."""
+        return {"run": self.run, "influences": self.rows()}
 
     def sections(self) -> Sequence[Section]:
         """A fold for each term, a list of bars for each of its texts."""
         folds: list[Part] = []
         for number, term in enumerate(dict.fromkeys(each.term for each in self.origins)):
             own = [each for each in self.origins if each.term == term]
-            wacky = "not measured: it expands too few of the judged queries"
-            if own[0].wackiness is not None:
-                wacky = f"{own[0].wackiness:.2f}"
-            parts: list[Part] = [Prose(f"Wackiness: {wacky}.", "quiet")]
+            parts: list[Part] = []
             for each in own:
                 parts += [Prose(f"{each.title}: {_short(each.text)}"), _bars(each.found)]
             folds.append(Fold(term, parts, open=number == 0))
         summary = f"{ABOUT} There were {self.examples:,} training examples and {self.models} saved models."
         return [
             Section("influence", "What taught the terms", [*folds, Prose(summary, "quiet")]),
-            Section("wackiness", "How wacky the expansions are", [Prose(self.about_wackiness)]),
         ]
 
 
@@ -123,11 +97,9 @@ def find_origins(subject: RunSubject, progress: Progress = no_progress) -> Origi
     checkpoints = list(_checkpoints(subject, examples, progress)) if examples else []
     if not checkpoints:
         raise InputError(subject.run.folder, "no new term, or what it learnt from is no longer where it was")
-    wacky = _wackiness(subject, subject.base), _wackiness(subject, subject.final)
     origins = tuple(
         TermOrigin(
             each.token.term,
-            wacky[1].tokens.get(each.token.token_id),
             title,
             text,
             [
@@ -139,7 +111,7 @@ def find_origins(subject: RunSubject, progress: Progress = no_progress) -> Origi
         for each in find_terms(subject)[:TERMS]
         for title, text in texts_of(subject, each)
     )
-    return Origins(Path(subject.run.folder).name, origins, len(examples), len(checkpoints), wacky)
+    return Origins(Path(subject.run.folder).name, origins, len(examples), len(checkpoints))
 
 
 def _checkpoints(
@@ -174,14 +146,6 @@ def _examples(subject: RunSubject) -> Iterator[TrainingExample]:
     for token_id, rows in subject.rows_with_term.items():
         for row in rows[:A_TERM]:
             yield TrainingExample(subject.documents[row].full_text, "document", frozenset({token_id}))
-
-
-def _wackiness(subject: RunSubject, encoded: EncodedSubject) -> Wackiness:
-    if subject.judged is None:
-        return Wackiness({}, 0.0)
-    texts = [document.full_text for document in subject.documents]
-    query_texts = [query.text for query in subject.judged.queries]
-    return measure_wackiness(encoded.model, encoded.searcher, texts, query_texts, encoded.queries)
 
 
 def _bars(rows: Sequence[Influence]) -> BarList:
