@@ -20,7 +20,6 @@ RESEARCH = {
     "labelled",
     "groups",
     "similarity",
-    "influence",
     "relevant-words",
 }
 RESEARCH |= {"dynamic", "joint", "logits", "published"}

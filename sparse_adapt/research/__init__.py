@@ -7,7 +7,6 @@ COMMANDS = {
     "groups": "sparse_adapt.research.commands:groups",
     "similarity": "sparse_adapt.research.commands:similarity",
     "relevant-words": "sparse_adapt.research.commands:relevant_words",
-    "influence": "sparse_adapt.research.commands:influence",
 }
 SUITE = "sparse_adapt.research.commands:suite"  # of evaluate --suite
 SUITE_FILE = "sparse_adapt.research.commands:suite_file"  # of evaluate --template
