@@ -17,8 +17,8 @@ from benchmarks.measure import Work, options, take_turns
 from sparse_adapt.collection.readers import read_documents, read_queries
 from sparse_adapt.engines.writing import export_corpus
 from sparse_adapt.files.place import Place
-from sparse_adapt.model.query_side import idf_side
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.words import idf_table
 from sparse_adapt.retrieve.encode import encode
 
 MODEL, DOCUMENTS = "splade-tiny", 64
@@ -30,9 +30,7 @@ def contestants(data: Path, folder: Path) -> tuple[dict[str, Work], int]:
     queries = [query.text for query in read_queries(data / "medquad")]
     documents = list(read_documents(data / "medquad"))[:DOCUMENTS]
     whole, by_table = SparseEncoder.load(MODEL), SparseEncoder.load(MODEL)
-    read = by_table.tokenize([document.full_text for document in documents])
-    weightless = by_table.tokenizer.all_special_ids
-    by_table.query_side = idf_side(read, by_table.vocabulary_size, by_table.max_tokens, weightless)
+    by_table.query_side = idf_table(by_table, lambda: iter(documents))
     export_corpus("opensearch", by_table, lambda: documents, Place(folder / "export"))
     table = json.loads((folder / "export" / "query" / "idf.json").read_text(encoding="utf-8"))
     tokenizer = Tokenizer.from_file(str(folder / "export" / "query" / "tokenizer.json"))

@@ -108,7 +108,7 @@ def test_a_term_that_comes_later_leaves_an_earlier_one_alone(encoder):
     assert not torch.equal(rows_of(encoder, [first + 1])[1], kubectl[1])
 
 
-@pytest.mark.parametrize("stage", ["warmup", "distill", "rank", "preserve", "joint", "query-table"])
+@pytest.mark.parametrize("stage", ["warmup", "distill", "rank", "preserve", "joint"])
 def test_stages_without_a_fit_refuse_it(stage):
     with pytest.raises(
         ConfigError, match=f"{stage}: train is for the stage dictionary, which alone fits rows"

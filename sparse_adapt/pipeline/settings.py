@@ -19,7 +19,6 @@ AdaptStage = Literal[
     "dynamic",
     "joint",
     "contrast",
-    "query-table",
     "rank",
 ]
 
@@ -55,9 +54,6 @@ class AdaptSettings(Settings):
         False,
         "Whether new rows learn alone. Documents without a new term keep their vectors then.",
         more={"option": "only_new"},
-    )
-    query_side: Literal["model", "table"] = setting(
-        "model", "What weighs queries: the model, or a table of tokens that the stage `query-table` learns."
     )
     max_tokens: int | None = setting(
         None, "Tokens of a text that are read; by default as many as before.", unit="tokens", ge=8

@@ -95,13 +95,6 @@ STAGES = (
         is_research=True,
     ),
     Row(
-        "query-table",
-        "sparse_adapt.stages.query_table:QUERY_TABLE",
-        "Weigh queries by a learnt table of tokens, without a model.",
-        in_adapt=True,
-        without_terms=True,
-    ),
-    Row(
         "rank",
         "sparse_adapt.stages.rank:RANK",
         "Train the whole model to rank documents as a teacher does.",
