@@ -21,11 +21,11 @@ import torch
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from benchmarks.grafts import graft_body, layers_of_head
 from benchmarks.stages import DEVELOPMENT, with_other_queries
 from benchmarks.tables import Results, line, spread
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.folder import ModelFolder
-from sparse_adapt.model.grafting import graft_body, layers_of_head
 from sparse_adapt.model.layout import is_dense
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.objectives.meanings import new_logits

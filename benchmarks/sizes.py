@@ -1,7 +1,7 @@
 """Head, training step and encoding at the sizes that people run: 22 M parameters (6 x 384) and 110 M (12 x 768).
 
     python -m benchmarks.sizes --data DIR [--size 22M] [--part step] [--threads 1] [--clock processor]
-    python -m benchmarks.sizes --data DIR --model splade-tiny GRAFT --name sizes-of-grafts
+    python -m benchmarks.sizes --data DIR --model splade-tiny COPY --name sizes-of-copies
 
 The models are random, of BERT's shape, with the tokenizer of splade-tiny; the bias of their heads is such that a text
 activates about 200 tokens, as with a trained one. With --model the same is measured of models that exist, each with as

@@ -55,7 +55,6 @@ __all__ = [
     "explain",
     "explore",
     "export",
-    "graft",
     "index",
     "load",
     "mine_terms",
@@ -79,7 +78,6 @@ if TYPE_CHECKING:
     from sparse_adapt.api.calibrating import calibrate
     from sparse_adapt.api.checking import check, verify
     from sparse_adapt.api.exporting import check_export, export
-    from sparse_adapt.api.grafting import graft
     from sparse_adapt.api.indexing import encode, index
     from sparse_adapt.api.insight import diagnose, diagnose_model, explain
     from sparse_adapt.api.measuring import evaluate
@@ -114,7 +112,6 @@ _PLACES = {
     "explain": "api.insight",
     "explore": "api.running",
     "export": "api.exporting",
-    "graft": "api.grafting",
     "index": "api.indexing",
     "load": "api.models",
     "mine_terms": "api.terms",

@@ -414,7 +414,6 @@ ALSO = {
     "diagnose": ("term",),
     "unpack": ("files",),
     "adapt": ("--out",),
-    "graft": ("--encoder",),
     "evaluate": ("--model", "--collection"),
     "export": ("--corpus",),
     "check-export": ("--corpus",),

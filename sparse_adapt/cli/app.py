@@ -42,7 +42,6 @@ PANELS: dict[str, tuple[CommandRow | str, ...]] = {  # a stage stands by its nam
     "Prepare": (
         CommandRow("terms", f"{API}.terms:mine_terms"),
         *(CommandRow(name, f"{API}.preparing:{name}") for name in ("queries", "candidates", "pairs")),
-        CommandRow("graft", f"{API}.grafting:graft", f"{API}.grafting:grafted"),
     ),
     "Stages": (*MAIN_PATH, CommandRow("run", f"{API}.running:run")),
     "Share": (

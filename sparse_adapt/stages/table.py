@@ -108,12 +108,6 @@ STAGES = (
         usual=("default",),
     ),
     Row(
-        "logits",
-        "sparse_adapt.stages.logits:LOGITS",
-        "Train each token's logits to be those of another model.",
-        is_research=True,
-    ),
-    Row(
         "published",
         "sparse_adapt.stages.published:PUBLISHED",
         "Train with the six published loss terms, as they are.",
