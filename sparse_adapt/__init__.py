@@ -55,7 +55,6 @@ __all__ = [
     "explain",
     "explore",
     "export",
-    "graft",
     "index",
     "load",
     "mine_terms",
@@ -77,7 +76,6 @@ if TYPE_CHECKING:
     from sparse_adapt.api.adapting import adapt
     from sparse_adapt.api.calibrating import calibrate
     from sparse_adapt.api.checking import check, verify
-    from sparse_adapt.api.grafting import graft
     from sparse_adapt.api.indexing import encode
     from sparse_adapt.api.insight import diagnose, diagnose_model, explain
     from sparse_adapt.api.measuring import evaluate
@@ -112,7 +110,6 @@ _PLACES = {
     "encode": "api.indexing",
     "evaluate": "api.measuring",
     "explain": "api.insight",
-    "graft": "api.grafting",
     "load": "api.models",
     "mine_terms": "api.terms",
     "pairs": "api.preparing",

@@ -346,9 +346,7 @@ def test_the_usual_stages_teach_a_glossary(request_, corpus):
     with_queries.check_use()
 
 
-@pytest.mark.parametrize(
-    "settings", [{"stages": ("extend", "dictionary")}, {"frozen": True}, {"query_side": "table"}]
-)
+@pytest.mark.parametrize("settings", [{"stages": ("extend", "dictionary")}, {"frozen": True}])
 def test_words_are_taught_alone_where_stages_are_named_or_old_rows_stay(request_, settings):
     taught = replace(request_, glossary="glossary.jsonl", settings=AdaptSettings(**settings))
     assert taught.ranking is None and taught.all_stages == taught.stages

@@ -6,6 +6,7 @@ import pytest
 from odd import ODD_TOKENS, check_exact, check_ranking, export, odd_documents, odd_queries
 
 from sparse_adapt.plugins.engines.formats import EngineRow, open_engine
+from sparse_adapt.registry import Plugin, registry
 
 
 @pytest.fixture(autouse=True)

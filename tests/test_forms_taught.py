@@ -38,7 +38,7 @@ FOLLOWED = {  # stages that can't teach a form, of those that read what the coll
     "sum": {"warmup", "dictionary", "distill"},
     "table": {"warmup", "dictionary", "distill", "joint", "contrast", "triplets", "labelled"},
     "prompts": {"warmup", "dictionary", "distill", "dynamic"},
-    "encoders": {"extend", "preserve", "contrast", "query-table", "rank", "published"},
+    "encoders": {"extend", "preserve", "contrast", "rank", "published"},
 }
 
 

@@ -407,20 +407,13 @@ def test_every_reader_reads_or_refuses_every_odd_file(tmp_path, kind):
 
 OF_FILES = re.compile(r"FILE|CORPUS|DIR|MODEL|PATH|RUN|INDEX|COLLECTION")  # in the name of an option's value
 WRITTEN = {"--out", "--html", "--saves", "--per-query", "--llm", "--run", "--define"}  # or asked
-WITHOUT = {
-    "explore",
-    "push",
-    "report",
-    "recovery",
-    "influence",
-}  # that serve, send, or need what takes minutes to make
+WITHOUT = {"explore", "push", "report", "recovery"}  # that serve, send, or need what takes minutes to make
 ALSO = {
     "explain": ("query",),
     "search": ("query",),
     "diagnose": ("term",),
     "unpack": ("files",),
     "adapt": ("--out",),
-    "graft": ("--encoder",),
     "evaluate": ("--model", "--collection"),
     "export": ("--corpus",),
     "check-export": ("--corpus",),

@@ -32,7 +32,7 @@ def test_an_unknown_stage_is_named():
 
 def test_adapt_takes_the_stages_whose_inputs_it_makes():
     fed = [name for name in stage_names() if {each.key for each in find_stage(name).reads} <= MADE_BY_ADAPT]
-    apart = ("logits", "published", "distill")  # a graft's, and those for queries that somebody has scored
+    apart = ("published", "distill")  # for queries that somebody has scored
     fed = [name for name in fed if name not in apart]
     assert tuple(fed) == stages_of_adapt()
 

@@ -220,7 +220,7 @@ def adapt(
     labeller tells apart on so many `workers` of a Ray cluster, and learn here.
     resume: whether an adaptation that was stopped goes on, with its own settings and what is named now on top.
     settings: of every stage that trains (`batch_size=8`), of one stage under its name (`rank={"steps": 100}`), of
-    the adaptation itself (`documents`, `max_tokens`, `only_new`, `query_side`, `windows`, `share`, `interpolations`),
+    the adaptation itself (`documents`, `max_tokens`, `only_new`, `windows`, `share`, `interpolations`),
     and how queries and candidates are made (`query_settings={"count": 500}`, `candidate_settings`).
 
     Raises InputError for a corpus that can't be read or gives too little, and for a glossary of other words,

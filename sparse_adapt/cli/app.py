@@ -40,7 +40,6 @@ OF_CORE: Mapping[str, tuple[Command | str, ...]] = {  # by their panels; a stage
     "Prepare": (
         Command("terms", f"{API}.terms:mine_terms"),
         *(Command(name, f"{API}.preparing:{name}") for name in ("queries", "candidates", "pairs")),
-        Command("graft", f"{API}.grafting:graft", f"{API}.grafting:grafted"),
     ),
     "Stages": (
         *(row.name for row in STAGE_ROWS.values() if not row.is_research),

@@ -129,8 +129,6 @@ def plan_sentence(request: Request) -> str:
     stages = ", ".join([*([WORDS] if request.adds_words else []), *request.all_stages])
     if not request.all_stages:
         return f"{stages}: exact words are put into the vectors; nothing is trained"
-    if request.ends_with_table:
-        stages += " (a table weighs queries, and no model)"
     if not request.extends and request.glossary is not None:
         return f"{stages}: the model learns to rank, by queries of the glossary as well; no word gets a token"
     if not request.extends:

@@ -45,13 +45,6 @@ STAGES = (
         of_glossary=True,
     ),
     StageRow(
-        "query-table",
-        "sparse_adapt.stages.query_table:QUERY_TABLE",
-        "Weigh queries by a learnt table of tokens, without a model.",
-        in_adapt=True,
-        without_terms=True,
-    ),
-    StageRow(
         "rank",
         "sparse_adapt.stages.rank:RANK",
         "Train the whole model to rank documents as a teacher does.",

@@ -14,7 +14,6 @@ PLUGIN = Plugin(
             ("groups", "groups"),
             ("similarity", "similarity"),
             ("relevant-words", "relevant_words"),
-            ("influence", "influence"),
         )
     ),
     renderers={
@@ -62,19 +61,12 @@ PLUGIN = Plugin(
             after="triplets",
         ),
         StageRow(
-            "logits",
-            "sparse_adapt.plugins.research.stages.logits:LOGITS",
-            "Train each token's logits to be those of another model.",
-            is_research=True,
-            after="distill",
-        ),
-        StageRow(
             "published",
             "sparse_adapt.plugins.research.stages.published:PUBLISHED",
             "Train with the six published loss terms, as they are.",
             usual=("published",),
             is_research=True,
-            after="logits",
+            after="distill",
         ),
     ),
 )

@@ -20,7 +20,6 @@ from sparse_adapt.api.options import (
     CORPUS_HELP,
     MODEL_HELP,
     Device,
-    Html,
     Option,
     Out,
     Overwrite,
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     from sparse_adapt.model.kinds import EitherEncoder
     from sparse_adapt.plugins.research.coin.coining import CoinReport
     from sparse_adapt.plugins.research.coin.recovery import CoinedResult, Recovery
-    from sparse_adapt.plugins.research.origins import Origins
 
 BASE = "splade-tiny"
 CASES = 50  # rows of a table that are shown
@@ -486,27 +484,6 @@ def _either(model: str, device: str, reading: dict[str, int | None]) -> "EitherE
     from sparse_adapt.model.reading import Reading
 
     return open_encoder(model, Reading(device=device, **reading))
-
-
-# -- a run, looked at ------------------------------------------------------------------------------------
-
-
-@declared
-def influence(
-    run: Annotated[str, Option("The folder of a finished run.", metavar="RUN", place=True, check=a_folder)],
-    html: Html = None,
-    progress: bool | None = None,
-) -> "Origins":
-    """Show which training examples taught the new terms of a run.
-
-    By influence (TracIn) over its saved models. Also how wacky its expansions are, before and after (W-AUC).
-    """
-    from sparse_adapt.plugins.pages.subject import read_subject
-    from sparse_adapt.plugins.research.origins import find_origins
-
-    subject = read_subject(run)
-    with progress_bars(progress) as bars:
-        return find_origins(subject, bars.count("saved models", len(subject.stages)))
 
 
 # -- many models on many collections ----------------------------------------------------------------------
