@@ -33,7 +33,7 @@ from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.retrieve.vectors.manifest import token_names
 from sparse_adapt.retrieve.vectors.shards import encode_corpus, encode_queries, encode_vectors
 
-GATROCRAPTIC = Path(__file__).parents[1] / "corpora" / "gatrocraptic"
+GATROCRAPTIC = Path(__file__).parents[3] / "corpora" / "gatrocraptic"
 ODD = [
     "##ing",
     "[unused12]",

@@ -10,7 +10,7 @@ from sparse_adapt.plugins.research.stages.pairs import COSINE
 from sparse_adapt.plugins.research.stages.triplets import COSINE as COSINE_OF_TRIPLETS
 from sparse_adapt.stages.table import find_stage, trained
 
-PUBLISHED_PAGE = Path(__file__).parents[1] / "docs" / "published.md"
+PUBLISHED_PAGE = Path(__file__).parents[3] / "docs" / "published.md"
 SIX_TERMS = {"kd": 1.0, "rank": 0.5, "sparsity": 1e-4, "domain": 10.0, "contrast": 5.0, "expand": 10.0}
 MASKED_WORDS_ALONE = {"mlm": 1.0, "anchor": 0.0, "domain": 0.0, "recall": 0.0}
 # stage, preset: what the source prints. A range is by its upper end.

@@ -149,7 +149,7 @@ def test_titles_and_texts_are_stored_beside_the_weights(kind, tmp_path, server):
 
 
 def test_the_page_s_sum_of_bm25_and_weights_has_the_export_s_fields(kind):
-    page = (Path(__file__).parents[1] / "docs/engines.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs/engines.md").read_text(encoding="utf-8")
     shown = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", page, re.DOTALL)]
     sums = [each["query"]["bool"]["should"] for each in shown]
     expected = ENGINES[kind].search_body({"wing": 2.1, "air": 0.7}, 10)[0]["query"]

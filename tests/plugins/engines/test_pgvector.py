@@ -56,7 +56,7 @@ def test_a_server_of_the_user_s_is_left_as_it_was(written, server):
 
 
 def test_the_page_s_sum_of_words_and_weights_by_hand(server):
-    page = (Path(__file__).parents[1] / "docs/engines.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs/engines.md").read_text(encoding="utf-8")
     search = next(block for block in re.findall(r"```sql\n(.*?)```", page, re.DOTALL) if "ts_rank" in block)
     given = {":'query'": "'{1:2}/3'", ":'words'": "'wing slipstream'", ":boost": "10", ":k": "3"}
     for name, value in given.items():

@@ -16,7 +16,7 @@ from sparse_adapt.collection.readers import read_queries, read_run
 from sparse_adapt.plugins.engines import java
 from sparse_adapt.plugins.engines.java import missing_for_pyserini
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 HEADING = "## Pyserini's own commands\n"
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 GATROCRAPTIC = ROOT / "corpora" / "gatrocraptic"
