@@ -11,7 +11,7 @@ from sparse_adapt.registry import Plugin, registry
 
 @pytest.fixture(autouse=True)
 def pocket(monkeypatch):
-    row = EngineRow("pocket", "Pocket", "lines of JSON", module="tests.pocket_engine")
+    row = EngineRow("pocket", "Pocket", "lines of JSON", module="tests.plugins.engines.pocket_engine")
     monkeypatch.setitem(registry().plugins, "pocket", Plugin(engines={"pocket": row}))
 
 
