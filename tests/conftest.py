@@ -104,7 +104,8 @@ def lacks_plugin(item: pytest.Item) -> bool:
     values = getattr(getattr(item, "callspec", None), "params", {}).values()
     words = [value[0] if isinstance(value, tuple | list) and value else value for value in values]
     commands = [word.split()[0] for word in words if isinstance(word, str) and word.split()]
-    return bool(named & registry().missing.keys()) or any(name in OF_PLUGINS for name in commands)
+    options = any(f"{option} " in str(word) for word in words for option in ("--index", "--html"))
+    return bool(named & registry().missing.keys()) or options or any(each in OF_PLUGINS for each in commands)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

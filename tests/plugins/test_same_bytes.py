@@ -7,8 +7,8 @@ module of the package, so that a renaming can't break it. Recorded are all files
 On the machine of the record, with OMP_NUM_THREADS as it was, each file must have the SHA-256 of the record. Other
 processors add in another order: there the numbers may differ a little (`recording.py` says how little), and texts
 without numbers not at all.
-`pytest tests/plugins/test_same_bytes.py --update-golden` records anew the cases that run, which ends the proof for them: a
-commit that does it says why their bytes changed.
+`pytest tests/plugins/test_same_bytes.py --update-golden` records anew the cases that run, which ends the proof for
+them: a commit that does it says why their bytes changed.
 """
 
 import json
