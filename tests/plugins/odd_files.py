@@ -106,6 +106,8 @@ ODD_FILES = (
     OddFile("pairs.csv", "query,doc_id\na,b\n", "pairs", "the end of its name doesn't say what it is"),
     # Markdown and TREC
     OddFile("toml/a.md", '+++\ntitle = "Flux gate"\n+++\n\nwords', "documents", [("a.md", "words", "Flux gate")]),
+    OddFile("tight/a.md", '+++\ntitle="Flux gate"\ndate=2020-01-01\n+++\nwords', "documents",
+            [("a.md", "words", "Flux gate")]),
     OddFile("colon/a.md", "---\ntitle: Flux: a gate\n---\nwords", "documents", [("a.md", "words", "Flux: a gate")]),
     OddFile("braces/a.md", '{"title": "Flux"}\n\nwords', "documents", [("a.md", "words", "Flux")]),
     OddFile("rule/a.md", "---\n\nwords\n\n---\n", "documents", [("a.md", "words")]),
