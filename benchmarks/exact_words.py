@@ -15,12 +15,13 @@ from typing import Any, TypeVar
 
 from benchmarks.measure import take_turns
 from benchmarks.tables import CONTROL, MEASURE, Results, line
+from sparse_adapt.model.exact.defaults import HEAVIEST, SHARE
 from sparse_adapt.model.exact.words import FIRST_WORD
 from sparse_adapt.model.forms import heaviest
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import tokenize
 from sparse_adapt.pipeline.plan import BASE_MODEL
-from sparse_adapt.pipeline.words import HEAVIEST, SHARE, WordOptions, exact_words, idf_table
+from sparse_adapt.pipeline.words import WordOptions, exact_words, idf_table
 from sparse_adapt.retrieve.columns import beside, split
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
