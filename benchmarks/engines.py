@@ -28,11 +28,11 @@ from benchmarks.measure import options
 from benchmarks.searching import repeated
 from benchmarks.tables import Results, line
 from sparse_adapt.collection.readers import read_queries
-from sparse_adapt.engines.formats import ENGINES, open_engine
-from sparse_adapt.engines.layout import ExportSource
-from sparse_adapt.engines.writing import write_export
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.plugins.engines.formats import engines, open_engine
+from sparse_adapt.plugins.engines.layout import ExportSource
+from sparse_adapt.plugins.engines.writing import write_export
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.search import Searcher
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors, join_blocks, open_vectors
@@ -41,7 +41,7 @@ MODEL, EXACT = "splade-tiny", "exact"
 TOPS, MOST_QUERIES = (1, 10, 100), 50
 SAME_LUCENE = ("opensearch-seismic", "elasticsearch")  # which `opensearch` stands for
 FORMATS = [
-    row.name for row in ENGINES if row.holds == "vectors" and row.in_process and row.name not in SAME_LUCENE
+    row.name for row in engines() if row.holds == "vectors" and row.in_process and row.name not in SAME_LUCENE
 ]
 COLUMNS = ("engine", "export", "index", "build", *(f"top {k}" for k in TOPS))
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "engines.svg"

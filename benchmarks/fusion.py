@@ -20,9 +20,11 @@ import torch
 from benchmarks.measure import options
 from benchmarks.tables import MEASURE, Results, line
 from sparse_adapt.collection.readers import Document, Judgements, Run
-from sparse_adapt.engines.features import TEXT_FIELDS, rounded
-from sparse_adapt.engines.java import java_class
-from sparse_adapt.engines.lucene_features import (
+from sparse_adapt.model.forms import Side
+from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.plugins.engines.features import TEXT_FIELDS, rounded
+from sparse_adapt.plugins.engines.java import java_class
+from sparse_adapt.plugins.engines.lucene_features import (
     any_of,
     best,
     feature_fields,
@@ -31,8 +33,6 @@ from sparse_adapt.engines.lucene_features import (
     lucene_analyzer,
     lucene_searcher,
 )
-from sparse_adapt.model.forms import Side
-from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_run, read_collection
 from sparse_adapt.retrieve.vectors.manifest import token_names

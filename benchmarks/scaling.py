@@ -20,7 +20,8 @@ from benchmarks.tables import RESULTS
 from sparse_adapt.collection.readers import Document, read_documents
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.retrieve.vectors.cluster import Cluster, connected, on_cluster
+from sparse_adapt.plugins.ray.cluster import Cluster, connected
+from sparse_adapt.retrieve.vectors.clusters import on_cluster
 from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
 

@@ -1,7 +1,7 @@
 """Head, training step and encoding at the sizes that people run: 22 M parameters (6 x 384) and 110 M (12 x 768).
 
     python -m benchmarks.sizes --data DIR [--size 22M] [--part step] [--threads 1] [--clock processor]
-    python -m benchmarks.sizes --data DIR --model splade-tiny GRAFT --name sizes-of-grafts
+    python -m benchmarks.sizes --data DIR --model splade-tiny COPY --name sizes-of-copies
 
 The models are random, of BERT's shape, with the tokenizer of splade-tiny; the bias of their heads is such that a text
 activates about 200 tokens, as with a trained one. With --model the same is measured of models that exist, each with as
@@ -16,10 +16,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import onnxruntime
 import torch
+from onnxruntime.quantization import QuantType, quantize_dynamic
+from scipy.sparse import csr_matrix, vstack
+from tokenizers import Tokenizer
 from transformers.models.bert import BertConfig, BertForMaskedLM
 
-from benchmarks import encoding, graphs, head, step
+import sparse_adapt as sa
+from benchmarks import encoding, head, step
 from benchmarks.measure import Work, options, take_turns
 from benchmarks.run import Row, machine
 from benchmarks.tables import RESULTS, line
@@ -28,6 +34,8 @@ from sparse_adapt.model.saved import tokenizer_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.estimate import learn_once
 
+WHOLE, EIGHT_BITS = "ONNX Runtime", "ONNX Runtime, 8 bits"
+FILES = {WHOLE: "model.onnx", EIGHT_BITS: "eight_bits.onnx"}
 ACTIVE = 200  # tokens of a text
 PROBES = 8  # texts by which the bias is set
 
@@ -107,10 +115,10 @@ def _step(name: str, run: Run, *, low: bool) -> Row:
 def measure_encoding(name: str, run: Run) -> Row:
     """Encoding at that size, beside sentence-transformers and ONNX Runtime in float32 and in 8 bits."""
     source, texts = run.models[name], run.shapes[name].texts
-    folder = graphs.written(source, run.folder / f"{name}-graphs")
+    folder = _graphs(source, run.folder / f"{name}-graphs")
 
     def in_onnx_runtime(texts: list[str], batch_size: int) -> dict[str, Work]:
-        return {each: graphs.runs(each, folder, texts, batch_size) for each in graphs.FILES}
+        return {each: _onnx(each, folder, texts, batch_size) for each in FILES}
 
     return encoding.measure(run.data, run.turns, run.clock, source, texts, in_onnx_runtime)
 
@@ -157,6 +165,48 @@ PARTS: dict[str, Callable[[str, Run], Row]] = {
     "estimate": measure_estimate,
     "encoding": measure_encoding,
 }
+
+
+# -- ONNX Runtime: the graph of `export onnx`, in float32 and with matrices of 8 bits ------------------
+# sentence-transformers' backends onnx and int8 run the same model there; they need an older transformers.
+
+
+def _graphs(source: str, folder: Path) -> Path:
+    """A model's graph, and the same with matrices of 8 bits, in a folder that is made for them."""
+    sa.export("onnx", source, None, folder, device="cpu")
+    folded, less = folder / "folded.onnx", folder / FILES[EIGHT_BITS]
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.optimized_model_filepath = str(
+        folded
+    )  # where the rows of tied embeddings are a matrix of their own
+    onnxruntime.InferenceSession(str(folder / FILES[WHOLE]), options, providers=["CPUExecutionProvider"])
+    quantize_dynamic(folded, less, weight_type=QuantType.QInt8, op_types_to_quantize=["MatMul", "Gemm"])
+    return folder
+
+
+def _onnx(name: str, folder: Path, texts: list[str], batch_size: int) -> Work:
+    """Texts, longest first, from strings to CSR."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # it would count as work
+    session = onnxruntime.InferenceSession(
+        str(folder / FILES[name]), options, providers=["CPUExecutionProvider"]
+    )
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.enable_padding()
+    ordered = sorted(texts, key=len, reverse=True)
+
+    def work() -> object:
+        rows = []
+        for first in range(0, len(ordered), batch_size):
+            read = tokenizer.encode_batch(ordered[first : first + batch_size])
+            ids, mask = ([getattr(each, key) for each in read] for key in ("ids", "attention_mask"))
+            feed = {"input_ids": np.array(ids), "attention_mask": np.array(mask)}
+            rows.append(csr_matrix(session.run(None, feed)[0]))
+        return vstack(rows, format="csr")
+
+    return work
 
 
 def main() -> None:

@@ -141,9 +141,9 @@ def encode(model: str, corpus: Path, vectors: Path) -> Iterator[None]:
 
 def export(vectors: Path, folder: Path) -> Iterator[None]:
     """Impacts for Anserini, from the shards."""
-    from sparse_adapt.engines.layout import ExportSource
-    from sparse_adapt.engines.writing import write_export
     from sparse_adapt.files.place import Place
+    from sparse_adapt.plugins.engines.layout import ExportSource
+    from sparse_adapt.plugins.engines.writing import write_export
     from sparse_adapt.retrieve.vectors.folder import open_vectors
 
     yield

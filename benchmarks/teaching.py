@@ -35,7 +35,7 @@ from sparse_adapt.model.saved import tokenizer_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import make_plan, settings_for
 from sparse_adapt.pipeline.run import NoListener, run_stage
-from sparse_adapt.research.groups import anisotropy, of_length_one
+from sparse_adapt.plugins.research.groups import anisotropy, of_length_one
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_dense, evaluate_model, read_collection
 from sparse_adapt.stages.runner import carry_out_stage

@@ -55,7 +55,6 @@ __all__ = [
     "explain",
     "explore",
     "export",
-    "graft",
     "index",
     "load",
     "mine_terms",
@@ -75,60 +74,51 @@ __all__ = [
 TYPE_CHECKING = False  # as typing has it, which takes a while to load
 if TYPE_CHECKING:
     from sparse_adapt.api.adapting import adapt
-    from sparse_adapt.api.adding import add_terms
     from sparse_adapt.api.calibrating import calibrate
     from sparse_adapt.api.checking import check, verify
-    from sparse_adapt.api.exporting import check_export, export
-    from sparse_adapt.api.grafting import graft
-    from sparse_adapt.api.indexing import encode, index
+    from sparse_adapt.api.indexing import encode
     from sparse_adapt.api.insight import diagnose, diagnose_model, explain
     from sparse_adapt.api.measuring import evaluate
     from sparse_adapt.api.models import Model, load
-    from sparse_adapt.api.packing import pack, packs, unpack
     from sparse_adapt.api.preparing import candidates, pairs, queries
     from sparse_adapt.api.pushing import push
-    from sparse_adapt.api.running import demo, explore, run, write_report
+    from sparse_adapt.api.running import demo, run
     from sparse_adapt.api.searching import search
     from sparse_adapt.api.terms import mine_terms
     from sparse_adapt.api.training import train
     from sparse_adapt.api.words import add_words
     from sparse_adapt.collection.readers import Document
     from sparse_adapt.errors import SparseAdaptError
+    from sparse_adapt.plugins.engines.exporting import check_export, export
+    from sparse_adapt.plugins.engines.indexing import index
+    from sparse_adapt.plugins.packs.adding import add_terms
+    from sparse_adapt.plugins.packs.packing import pack, packs, unpack
+    from sparse_adapt.plugins.pages.commands import explore, write_report
 
 _PLACES = {
     "Document": "collection.readers",
     "Model": "api.models",
     "SparseAdaptError": "errors",
     "adapt": "api.adapting",
-    "add_terms": "api.adding",
     "add_words": "api.words",
     "calibrate": "api.calibrating",
     "candidates": "api.preparing",
     "check": "api.checking",
-    "check_export": "api.exporting",
     "demo": "api.running",
     "diagnose": "api.insight",
     "diagnose_model": "api.insight",
     "encode": "api.indexing",
     "evaluate": "api.measuring",
     "explain": "api.insight",
-    "explore": "api.running",
-    "export": "api.exporting",
-    "graft": "api.grafting",
-    "index": "api.indexing",
     "load": "api.models",
     "mine_terms": "api.terms",
-    "pack": "api.packing",
-    "packs": "api.packing",
     "pairs": "api.preparing",
     "push": "api.pushing",
     "queries": "api.preparing",
     "run": "api.running",
     "search": "api.searching",
     "train": "api.training",
-    "unpack": "api.packing",
     "verify": "api.checking",
-    "write_report": "api.running",
 }
 
 READING_ORDER = (
@@ -136,6 +126,7 @@ READING_ORDER = (
     "errors",
     "settings",
     "heap",
+    "registry",
     "files",
     "report",
     # texts: documents, queries, judgements, candidates; terms and what they mean
@@ -151,29 +142,33 @@ READING_ORDER = (
     # using what was learnt
     "retrieve",
     "selection",
-    "term_packs",
     "teachers",
     "pipeline",
-    "engines",
-    # the demo, pages to look at, the functions of `import sparse_adapt`
-    "pages",
+    # the functions of `import sparse_adapt`, and the command line
     "api",
-    # research beside the main path, and the command line
-    "research",
     "cli",
+    # what somebody may leave out: nothing before imports it
+    "plugins",
 )
 
 
 def __getattr__(name: str) -> object:
     """A public name, whose module loads now."""
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
+    from pkgutil import resolve_name
 
-    value: object = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
-    globals()[name] = value
+    place = f"{__name__}.{_PLACES[name]}:{name}" if name in _PLACES else _of_plugins().get(name, "")
+    if not place:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value = resolve_name(place)
     return value
 
 
+def _of_plugins() -> dict[str, str]:
+    """The functions of plug-ins' commands by name, each as `module:function`."""
+    from sparse_adapt.registry import registry
+
+    return {row.place.partition(":")[2]: row.place for row in registry().commands.values()}
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_of_plugins()})

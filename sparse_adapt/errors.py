@@ -48,6 +48,14 @@ class MissingPackageError(SparseAdaptError):
         super().__init__(f"{package} is not installed: pip install {package}")
 
 
+class MissingPluginError(SparseAdaptError):
+    """No plug-in has what is asked for; the message names the plug-ins that could not be loaded."""
+
+    def __init__(self, kind: str, name: str, missing: Sequence[str]) -> None:
+        lost = f"; missing: {', '.join(missing)} (reinstall sparse-adapt)" if missing else ""
+        super().__init__(f"no plug-in has {name!r} among its {kind}{lost}")
+
+
 def first_line(error: BaseException | str) -> str:
     """The first line of what another library says, which may be a whole page, or the name of its error."""
     return (str(error).strip() or type(error).__name__).splitlines()[0][:200]

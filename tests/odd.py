@@ -11,14 +11,14 @@ import pytest
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from sparse_adapt.engines.engine import Engine
-from sparse_adapt.engines.layout import ExportSource
-from sparse_adapt.engines.manifest import ExportManifest
-from sparse_adapt.engines.quantise import Quantisation
-from sparse_adapt.engines.writing import write_export
 from sparse_adapt.files.marker import checksum_of_bytes
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.plugins.engines.engine import Engine
+from sparse_adapt.plugins.engines.layout import ExportSource
+from sparse_adapt.plugins.engines.manifest import ExportManifest
+from sparse_adapt.plugins.engines.quantise import Quantisation
+from sparse_adapt.plugins.engines.writing import write_export
 from sparse_adapt.retrieve.search import search
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors
 from sparse_adapt.retrieve.vectors.manifest import ModelStamp

@@ -10,9 +10,9 @@ from sparse_adapt.collection.examples import read_candidates, read_pairs, read_t
 from sparse_adapt.collection.glossary import read_dictionary
 from sparse_adapt.collection.readers import read_documents, read_judgements, read_queries, read_run
 from sparse_adapt.pipeline.runfile import read_plan
-from sparse_adapt.research.groups import read_members
-from sparse_adapt.research.similarity import read_graded
-from sparse_adapt.research.suite.settings import read_suite
+from sparse_adapt.plugins.research.groups import read_members
+from sparse_adapt.plugins.research.similarity import read_graded
+from sparse_adapt.plugins.research.suite.settings import read_suite
 from sparse_adapt.terms.mining import read_terms
 
 

@@ -18,11 +18,11 @@ from sparse_adapt.collection.readers import Document, Query, read_documents, wri
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pages.run import write_run_page
 from sparse_adapt.pipeline.adapt import Stopped, adapt, plan_sentence
 from sparse_adapt.pipeline.choice import tabulate, verdict
 from sparse_adapt.pipeline.request import WITH_WORDS, Request
 from sparse_adapt.pipeline.settings import AdaptSettings
+from sparse_adapt.plugins.pages.run import write_run_page
 from sparse_adapt.report.tables import MARKDOWN_SIGNS
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.selection.models import POWERS
@@ -346,9 +346,7 @@ def test_the_usual_stages_teach_a_glossary(request_, corpus):
     with_queries.check_use()
 
 
-@pytest.mark.parametrize(
-    "settings", [{"stages": ("extend", "dictionary")}, {"frozen": True}, {"query_side": "table"}]
-)
+@pytest.mark.parametrize("settings", [{"stages": ("extend", "dictionary")}, {"frozen": True}])
 def test_words_are_taught_alone_where_stages_are_named_or_old_rows_stay(request_, settings):
     taught = replace(request_, glossary="glossary.jsonl", settings=AdaptSettings(**settings))
     assert taught.ranking is None and taught.all_stages == taught.stages

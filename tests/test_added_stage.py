@@ -15,7 +15,7 @@ from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.stages import table
 
-ROW = table.Row("shorten", "added_stage:SHORTEN", "Train documents to be short.")
+ROW = table.StageRow("shorten", "added_stage:SHORTEN", "Train documents to be short.")
 QUICK = {"steps": 3, "batch_size": 4, "device": "cpu", "learning_rate": 1e-3}
 
 

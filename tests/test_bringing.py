@@ -9,7 +9,6 @@ from benchmarks import adapting as benchmark
 from benchmarks.adapting import Job, Recipe
 from sparse_adapt.pipeline import adapt
 from sparse_adapt.pipeline.plan import settings_for
-from sparse_adapt.pipeline.request import Request
 from sparse_adapt.pipeline.settings import AdaptSettings
 from sparse_adapt.teachers.teacher import Ranker, Teacher
 
@@ -95,30 +94,3 @@ def test_a_teacher_can_do_without_a_member(monkeypatch):
     monkeypatch.setattr(benchmark, "make_teacher", lambda: teacher)
     benchmark._leave_out("one")
     assert adapt.make_teacher().name == "two"
-
-
-def test_contradictions_teach_the_model_that_distils_and_its_record_stays(monkeypatch, tmp_path):
-    before = tmp_path / "2-preserve"
-    before.mkdir()
-    for name in ("model.safetensors", "stage.json"):
-        (before / name).write_text("of preserve")
-    asked = []
-
-    def write(asking, place):
-        asked.append((asking.corpus, asking.generator, asking.sentences, asking.seed))
-        place.folder.write_text("triplets")
-
-    def carry_out(name, model, named, place, settings):
-        found = (model, named["triplets"].read_text(), settings.seed, name)
-        assert found == (str(before), "triplets", 1, "triplets")
-        place.folder.mkdir()
-        for each in ("model.safetensors", "stage.json"):
-            (place.folder / each).write_text("taught")
-
-    monkeypatch.setattr(benchmark, "write", write)
-    monkeypatch.setattr(benchmark.runner, "carry_out_stage", carry_out)
-    for _ in range(2):  # a killed benchmark goes on
-        benchmark._contradict(7, Request(corpus="corpus", model="large"), 1, tmp_path)
-        assert (before / "model.safetensors").read_text() == "taught"
-        assert (before / "stage.json").read_text() == "of preserve"
-    assert asked == [("corpus", "large", 7, 1)]

@@ -8,9 +8,9 @@ import pytest
 from test_html import HOSTILE, Tags
 
 from sparse_adapt.errors import MissingExtraError
+from sparse_adapt.plugins.pages.html import png_file, svg_file, written
 from sparse_adapt.report import charts
 from sparse_adapt.report.drawing import CUT, Scale, cut, width_of
-from sparse_adapt.report.html import png_file, svg_file, written
 from sparse_adapt.report.printable import printable_line
 from sparse_adapt.report.sections import Section, WebPage
 

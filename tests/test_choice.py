@@ -107,15 +107,6 @@ def test_a_model_without_the_words_that_were_asked_for_is_no_choice():
     assert choose([BASE, alone, words]).kept == 1
 
 
-def test_a_table_for_queries_is_kept_even_where_every_one_may_forget():
-    base = tried("base", "", None, 0.3, general=0.7)
-    forgetting = [tried("query-table", "", None, 0.4, general=0.5), tried("rank", "", 0.0, 0.45, general=0.5)]
-    assert choose([base, *forgetting], table=True).kept == 2
-    assert choose([base, *forgetting]).kept == 0
-    bound = tried("rank at 50%", "", 0.5, 0.42, general=0.7)
-    assert choose([base, *forgetting, bound], table=True).kept == 3
-
-
 @pytest.mark.parametrize(
     ("others", "place"),
     [
@@ -274,8 +265,8 @@ def test_vectors_of_general_questions_are_those_of_the_model_that_is_kept(
     assert (stored.documents != base.documents).nnz > 0
 
 
-@pytest.mark.parametrize(("words", "table"), [(False, False), (True, False), (False, True)])
-def test_models_on_which_the_choice_hangs_are_asked_and_no_others(monkeypatch, words, table):
+@pytest.mark.parametrize("words", [False, True])
+def test_models_on_which_the_choice_hangs_are_asked_and_no_others(monkeypatch, words):
     """What is chosen is what the answers of all models together would choose."""
     random, asked_of, of_all = np.random.default_rng(0), 0, 0
     for _ in range(60):
@@ -300,8 +291,8 @@ def test_models_on_which_the_choice_hangs_are_asked_and_no_others(monkeypatch, w
         monkeypatch.setattr(models, "answers", answers_of)
         makers = [Maker(name, None, lambda: None) for name in names]
         collection = Collection((), (), {})
-        choice = choose_from(makers, rows, collection, words=words, table=table)
-        assert choice.kept == choose(full, words=words, table=table).kept
+        choice = choose_from(makers, rows, collection, words=words)
+        assert choice.kept == choose(full, words=words).kept
         if has_words(choice.best.name):
             assert choice.without_words == choose_without_words(full).kept
         assert choice.general == {name: name for name in asked_names}, "what each of them read"

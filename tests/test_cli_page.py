@@ -20,10 +20,9 @@ RESEARCH = {
     "labelled",
     "groups",
     "similarity",
-    "influence",
     "relevant-words",
 }
-RESEARCH |= {"dynamic", "joint", "logits", "published"}
+RESEARCH |= {"dynamic", "joint", "published"}
 COMMAND = [sys.executable, "-c", "from sparse_adapt.cli import main; main()"]
 
 
@@ -71,7 +70,6 @@ READS_AS_THE_MODEL_SAYS = {  # encodes, and still has no --max-tokens: why
     "report": "the run reads as much of a document as it did",
     "explore": "the run reads as much of a document as it did",
     **dict.fromkeys(("add-terms", "pack", "unpack"), "moves rows, and reads documents as the model says"),
-    "graft": "reads as much as the SPLADE model that it learns from",
     "contradict": "fills gaps of sentences, and encodes nothing",
     **dict.fromkeys(("check", "terms", "extend", "coin"), "reads the tokenizer alone"),
 }
@@ -89,14 +87,14 @@ def test_every_command_that_encodes_can_be_told_how_much_of_a_text_to_read():
 
 
 def test_an_argument_that_takes_many_values_is_the_last_one():
-    """Or the last of its values would be taken for the next argument: `graft CORPUS CORPUS`."""
+    """Or the last of its values would be taken for the next argument: `unpack FILE FILE`."""
     arguments = {
         name: [param for param in command.params if param.param_type_name == "argument"]
         for found in app.every_command().values()
         for name, command in found.items()
     }
     many = {name: found for name, found in arguments.items() if any(each.nargs == -1 for each in found)}
-    assert "graft" in many
+    assert "unpack" in many
     assert all(found[-1].nargs == -1 for found in many.values()), many
     assert all(each.nargs == 1 for found in many.values() for each in found[:-1])
 
@@ -179,7 +177,7 @@ def test_being_terminated_says_what_ctrl_c_says(sparse_adapt, monkeypatch, tmp_p
     monkeypatch.chdir(tmp_path)
     before = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(
-        "sparse_adapt.research.contradicting.writing.write",
+        "sparse_adapt.plugins.research.contradicting.writing.write",
         lambda *arguments, **named: os.kill(os.getpid(), signal.SIGTERM),
     )
     done = sparse_adapt("contradict", "gatrocraptic", "-o", "x.jsonl")

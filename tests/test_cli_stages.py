@@ -87,7 +87,7 @@ RUBBED = Stage("rubbed", Rubbed, (CORPUS, beside(PAIRS)), lambda *_: None)  # ty
 
 
 def test_a_new_stage_has_a_command_by_its_row_alone(monkeypatch):
-    row = table.Row("rubbed", f"{__name__}:RUBBED", "Rub the weights.")
+    row = table.StageRow("rubbed", f"{__name__}:RUBBED", "Rub the weights.")
     monkeypatch.setattr(table, "STAGES", (*table.STAGES, row))
     monkeypatch.setitem(sys.modules, __name__, sys.modules[__name__])
     command = stages.stage_command(row)

@@ -12,12 +12,12 @@ import pytest
 import torch
 
 from sparse_adapt.collection.readers import Document, write_documents
-from sparse_adapt.engines import writing
-from sparse_adapt.engines.manifest import ExportFolder
-from sparse_adapt.engines.writing import export_corpus, interim_folder
 from sparse_adapt.errors import InputError, OutputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.plugins.engines import writing
+from sparse_adapt.plugins.engines.manifest import ExportFolder
+from sparse_adapt.plugins.engines.writing import export_corpus, interim_folder
 from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
 SHARD = 12

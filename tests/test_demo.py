@@ -11,15 +11,15 @@ from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pages.stages import before_after
-from sparse_adapt.pages.subject import read_subject
-from sparse_adapt.pages.terms import find_terms
 from sparse_adapt.pipeline import demo as scorecard
 from sparse_adapt.pipeline.demo import function_share, measure, read_scene, run_demo
 from sparse_adapt.pipeline.demo_report import tabulate_demo
 from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
+from sparse_adapt.plugins.pages.stages import before_after
+from sparse_adapt.plugins.pages.subject import read_subject
+from sparse_adapt.plugins.pages.terms import find_terms
 from sparse_adapt.report.tables import to_json
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.selection.retention import background_queries

@@ -11,9 +11,9 @@ import pytest
 
 import sparse_adapt
 from sparse_adapt.cli.app import every_command
-from sparse_adapt.engines.formats import ENGINES
 from sparse_adapt.pipeline.runfile import read_plan
-from sparse_adapt.research.suite.settings import read_suite
+from sparse_adapt.plugins.engines.formats import engines
+from sparse_adapt.plugins.research.suite.settings import read_suite
 from tools import outputs
 
 ROOT = Path(__file__).parents[1]
@@ -188,7 +188,7 @@ def test_python_of_a_page_runs(page, tmp_path, monkeypatch, made):
 
 def test_page_of_engines_has_each_engine_and_its_extra():
     page = text_of(ROOT / "docs" / "engines.md")
-    for row in ENGINES:
+    for row in engines():
         shown = re.search(rf"^\| `{row.name}` \|.*$", page, re.MULTILINE)
         assert shown, row.name
         for needs in (row.to_write, row.to_open):

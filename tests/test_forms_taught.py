@@ -12,13 +12,13 @@ from torch.testing import assert_close
 import sparse_adapt as sa
 from diagnostics.matches import explain
 from diagnostics.token import diagnose
-from sparse_adapt.engines.onnx import OnnxEncoder
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.head.summing import plain_splade_sum, splade_sum
 from sparse_adapt.model.query_side import QuerySide
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.pipeline.plan import settings_for
+from sparse_adapt.plugins.engines.onnx import OnnxEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.stages.preserve import Preserve, PreserveBatch, SparsePreserve
@@ -38,7 +38,7 @@ FOLLOWED = {  # stages that can't teach a form, of those that read what the coll
     "sum": {"warmup", "dictionary", "distill"},
     "table": {"warmup", "dictionary", "distill", "joint", "contrast", "triplets", "labelled"},
     "prompts": {"warmup", "dictionary", "distill", "dynamic"},
-    "encoders": {"extend", "preserve", "contrast", "query-table", "rank", "published"},
+    "encoders": {"extend", "preserve", "contrast", "rank", "published"},
 }
 
 

@@ -36,8 +36,6 @@ from sparse_adapt.collection.readers import (
     read_queries,
     read_run,
 )
-from sparse_adapt.engines.manifest import json_lines, read_export
-from sparse_adapt.engines.milvus import read_part as milvus_rows
 from sparse_adapt.errors import SparseAdaptError
 from sparse_adapt.files.cache import cached_vectors
 from sparse_adapt.files.journal import noted
@@ -54,20 +52,22 @@ from sparse_adapt.pipeline.run import latest_run, read_finished, run
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.pipeline.words import WordOptions, exact_words
 from sparse_adapt.pipeline.work import same_request
+from sparse_adapt.plugins.engines.manifest import json_lines, read_export
+from sparse_adapt.plugins.engines.milvus import read_part as milvus_rows
+from sparse_adapt.plugins.packs.pack import read_pack
+from sparse_adapt.plugins.packs.putting import open_model
+from sparse_adapt.plugins.research.contradicting.contradict import read_written
+from sparse_adapt.plugins.research.groups import read_members
+from sparse_adapt.plugins.research.similarity import read_graded
+from sparse_adapt.plugins.research.suite.measure import training_of
+from sparse_adapt.plugins.research.suite.settings import read_suite
 from sparse_adapt.report.printable import CONTROL_OR_BREAK, printable_line
-from sparse_adapt.research.contradicting.contradict import read_written
-from sparse_adapt.research.groups import read_members
-from sparse_adapt.research.similarity import read_graded
-from sparse_adapt.research.suite.measure import training_of
-from sparse_adapt.research.suite.settings import read_suite
 from sparse_adapt.retrieve.vectors.folder import join_blocks, open_vectors, read_shards
 from sparse_adapt.retrieve.vectors.shards import encode_corpus
 from sparse_adapt.stages.record import extended_from, read_before
 from sparse_adapt.stages.record import read_stage_record as read_stage
 from sparse_adapt.synthetic.queries import read_synthetic_queries
 from sparse_adapt.teachers.teacher import is_cross_encoder
-from sparse_adapt.term_packs.pack import read_pack
-from sparse_adapt.term_packs.putting import open_model
 from sparse_adapt.terms.mining import read_terms
 from sparse_adapt.training.loop import read_history
 
@@ -407,20 +407,13 @@ def test_every_reader_reads_or_refuses_every_odd_file(tmp_path, kind):
 
 OF_FILES = re.compile(r"FILE|CORPUS|DIR|MODEL|PATH|RUN|INDEX|COLLECTION")  # in the name of an option's value
 WRITTEN = {"--out", "--html", "--saves", "--per-query", "--llm", "--run", "--define"}  # or asked
-WITHOUT = {
-    "explore",
-    "push",
-    "report",
-    "recovery",
-    "influence",
-}  # that serve, send, or need what takes minutes to make
+WITHOUT = {"explore", "push", "report", "recovery"}  # that serve, send, or need what takes minutes to make
 ALSO = {
     "explain": ("query",),
     "search": ("query",),
     "diagnose": ("term",),
     "unpack": ("files",),
     "adapt": ("--out",),
-    "graft": ("--encoder",),
     "evaluate": ("--model", "--collection"),
     "export": ("--corpus",),
     "check-export": ("--corpus",),

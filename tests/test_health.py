@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 from families import build
@@ -11,10 +12,10 @@ from sparse_adapt.errors import ModelError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model import health
 from sparse_adapt.model.health import Head, sickness, unreachable
-from sparse_adapt.model.query_side import idf_side
+from sparse_adapt.model.query_side import QuerySide
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
-from sparse_adapt.stages.dynamic import Dynamic
+from sparse_adapt.plugins.research.stages.dynamic import Dynamic
 from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.synthetic.background import check_head, head_of
 from sparse_adapt.terms.mining import Term
@@ -68,7 +69,7 @@ def test_words_of_other_vocabularies_are_tried_with_their_mark(family, lost, tmp
 
 def test_a_table_s_queries_are_counted_by_the_table(tiny_model):
     encoder = SparseEncoder.load(tiny_model)
-    encoder.query_side = idf_side([[5, 6]], encoder.vocabulary_size, 64)
+    encoder.query_side = QuerySide(np.ones(encoder.vocabulary_size, np.float32), 64)
     assert 0 < head_of(encoder).nonzero_query <= 64
 
 
@@ -79,7 +80,7 @@ def test_a_stage_stops_before_it_teaches_a_sick_model(tiny_model, zorvex_collect
     encoder.save(tmp_path / "dead")
     for stage, files in (
         ("extend", {"terms": zorvex_collection / "terms.json"}),
-        ("query-table", {"corpus": zorvex_collection}),
+        ("dynamic", {"corpus": zorvex_collection}),
     ):
         with pytest.raises(ModelError, match="dead"):
             carry_out_stage(stage, str(tmp_path / "dead"), files, Place(tmp_path / stage))

@@ -26,12 +26,12 @@ from sparse_adapt.errors import ModelError, SparseAdaptError
 from sparse_adapt.model.exact.statistics import Statistics
 from sparse_adapt.model.exact.words import EXACT_WORDS_FILE, read_exact_words
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pages.explorer.server import HOST, make_app
-from sparse_adapt.pages.explorer.subject import explored, find_places
-from sparse_adapt.synthetic.answers import Refused
-from sparse_adapt.synthetic.written_definitions import _meaning
-from sparse_adapt.synthetic.written_queries import _queries
-from sparse_adapt.term_packs.pack import HEADER, Header, checksum_of, pack_card, read_pack
+from sparse_adapt.plugins.llm.answers import Refused
+from sparse_adapt.plugins.llm.written_definitions import _meaning
+from sparse_adapt.plugins.llm.written_queries import _queries
+from sparse_adapt.plugins.packs.pack import HEADER, Header, checksum_of, pack_card, read_pack
+from sparse_adapt.plugins.pages.explorer.server import HOST, make_app
+from sparse_adapt.plugins.pages.explorer.subject import explored, find_places
 
 CASES = [150, pytest.param(10_000, marks=pytest.mark.nightly)]
 SECONDS = 2.0  # for one case at most
@@ -238,7 +238,7 @@ def test_requests_to_the_explorer(tiny_run, tmp_path, cases, monkeypatch):
     client = TestClient(
         make_app(subject, TOKEN, PORT, tmp_path), f"http://{HOST}:{PORT}", False, follow_redirects=False
     )
-    monkeypatch.setattr("sparse_adapt.pages.explorer.server.save_calibrated", lambda *_: None)
+    monkeypatch.setattr("sparse_adapt.plugins.pages.explorer.server.save_calibrated", lambda *_: None)
     chance, term, here = random.Random(cases), next(iter(subject.terms)), f"http://{HOST}:{PORT}"
     statuses = set()
     for _ in range(cases):

@@ -14,9 +14,9 @@ from hypothesis import strategies as some
 from lxml import etree
 
 from sparse_adapt.collection.glossary import read_dictionary
-from sparse_adapt.collection.markup import text_of_page
 from sparse_adapt.collection.readers import read_documents, read_judgements, read_queries, read_run
 from sparse_adapt.errors import InputError
+from sparse_adapt.plugins.files.markup import text_of_page
 
 SIGNS = some.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\u2028\u2029\ufeff")
 WORDS = some.text(SIGNS, min_size=1, max_size=20).map(str.strip).filter(str)

@@ -36,7 +36,6 @@ CASES = [
     ("distill", {"labeller": "none"}, False),
     ("rank", {"weights": {"anchor": 1.0}}, False),
     ("joint", {}, False),
-    ("query-table", {}, False),
     ("preserve", {}, True),
     ("contrast", {"form": "nt-xent"}, True),
     ("rank", {}, True),

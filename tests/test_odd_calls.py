@@ -94,9 +94,3 @@ def test_odd_terms_change_no_model(tiny_model, terms):
         model.extend(terms)
     except sa.SparseAdaptError as error:
         assert "\n" not in str(error) and model.terms == []
-
-
-@pytest.mark.parametrize("corpora", [5, [5], "", ["./nowhere"], None, object()])
-def test_odd_corpora_of_a_graft(tmp_path, tiny_model, corpora):
-    with pytest.raises(sa.SparseAdaptError):
-        sa.graft(corpora, tmp_path / "out", sparse=str(tiny_model))

@@ -11,11 +11,12 @@ from typer.exceptions import TyperException
 
 from sparse_adapt.api.options import Model, Option, Options, Out, Words, declared, options_of
 from sparse_adapt.api.results import Written
-from sparse_adapt.cli.commands import CommandRow, command_of
+from sparse_adapt.cli.commands import command_of
 from sparse_adapt.errors import ConfigError, InputError, ModelError
+from sparse_adapt.registry import Command
 from tools import pages
 
-ROW = CommandRow("polish", f"{__name__}:polish")
+ROW = Command("polish", f"{__name__}:polish")
 
 
 @declared

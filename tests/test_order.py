@@ -55,20 +55,61 @@ def test_data_is_cut_into_lines_at_newlines_only():
 
 def test_only_pages_and_the_api_import_diagnostics():
     users = {unit(path) for path in MODULES if "from diagnostics" in path.read_text(encoding="utf-8")}
-    assert users == {"pages", "api"}
+    assert users == {"plugins", "api"}
 
 
-def test_nothing_imports_research_but_commands_its_table():
-    """Beside the table of its commands, `sparse_adapt.research`, which names functions by their places."""
-    named = re.compile(r"(?:from|import) sparse_adapt\.research\.|\"sparse_adapt\.research\.")
-    others = [path for path in MODULES if unit(path) != "research"]
-    for path in (*others, *(ROOT.parent / "diagnostics").glob("*.py")):
-        assert not named.search(path.read_text(encoding="utf-8")), path.name
-    users = {path.name for path in others if "research" in imported(path, "sparse_adapt")}
-    users |= {
-        path.name for path in others if "sparse_adapt.research import" in path.read_text(encoding="utf-8")
-    }
-    assert users <= {"app.py", "measuring.py"}
+def plugin(path: Path) -> str:
+    """The plug-in that a file belongs to; none for a file of the core."""
+    parts = path.relative_to(ROOT).parts
+    return parts[1] if parts[0] == "plugins" and len(parts) > 2 else ""
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_plug_in_is_imported_by_itself_alone(path):
+    text = path.read_text(encoding="utf-8")
+    imported_plugins = set(re.findall(r"(?:from|import) sparse_adapt\.plugins\.(\w+)", text))
+    assert imported_plugins <= {plugin(path)}
+
+
+def test_only_names_for_editors_lead_from_the_package_to_plug_ins():
+    code = ast.parse((ROOT / "__init__.py").read_text(encoding="utf-8"))
+    outside = [node for node in code.body if not isinstance(node, ast.If)]
+    assert "sparse_adapt.plugins" not in " ".join(map(ast.unparse, outside))
+
+
+def test_no_file_imports_itself_by_others():
+    """A circle of files: statements at the top, those for annotations left out."""
+    graph = {name_of(path): {*at_top(path)} for path in [*MODULES, ROOT / "__init__.py"]}
+    done, open_ = set(), []
+
+    def walk(name: str) -> None:
+        if name in open_:
+            raise AssertionError(" -> ".join([*open_[open_.index(name) :], name]))
+        if name in done or name not in graph:
+            return
+        open_.append(name)
+        for other in sorted(graph[name]):
+            walk(other)
+        open_.pop()
+        done.add(name)
+
+    for name in graph:
+        walk(name)
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def at_top(path: Path) -> Iterator[str]:
+    """The modules of ours that a file's statements at the top import."""
+    known = {name_of(each) for each in MODULES}
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sparse_adapt"):
+            for each in node.names:
+                whole = f"{node.module}.{each.name}"
+                yield whole if whole in known else str(node.module)
 
 
 def test_diagnostics_never_imports_what_trains():

@@ -11,14 +11,14 @@ import pytest
 import sparse_adapt
 
 AT_A_START = (  # are never looked for within a text
-    "collection.front:FIELD",
+    "plugins.files.front:FIELD",
     "collection.lines:STRUCTURED",
     "collection.opening:ADDRESS",
     "collection.texts:NO_PARTS",
     "collection.trec:ENDS",
     "files.writing:ADDRESS",
     "files.writing:TEMPORARY",
-    "research.contradicting.masked:MARKUP",
+    "plugins.research.contradicting.masked:MARKUP",
 )
 UNITS = (
     "a",
@@ -93,8 +93,8 @@ def test_each_pattern_is_linear():
     ["x" * 200_000, "x-" * 100_000, "x." * 100_000, "\n" * 200_000, "```" + " " * 200_000, "a@" * 100_000],
 )
 def test_an_answer_of_any_make_is_read_at_once(text):
-    from sparse_adapt.synthetic.answers import Refused, check_text, parsed
-    from sparse_adapt.synthetic.written_queries import Queries
+    from sparse_adapt.plugins.llm.answers import Refused, check_text, parsed
+    from sparse_adapt.plugins.llm.written_queries import Queries
 
     started = time.process_time()
     for read in (lambda: check_text(text, "an example"), lambda: parsed(text, Queries)):

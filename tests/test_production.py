@@ -18,9 +18,9 @@ from starlette.testclient import TestClient
 
 import corpora
 import sparse_adapt as sa
-from sparse_adapt.engines import milvus, qdrant
-from sparse_adapt.engines.manifest import read_export
-from sparse_adapt.engines.pgvector import how_to_load
+from sparse_adapt.plugins.engines import milvus, qdrant
+from sparse_adapt.plugins.engines.manifest import read_export
+from sparse_adapt.plugins.engines.pgvector import how_to_load
 
 pytestmark = pytest.mark.slow
 PAGE = (Path(__file__).parents[1] / "docs" / "production.md").read_text(encoding="utf-8")
@@ -216,7 +216,7 @@ def test_sentence_transformers_serves_the_same_vectors(names, place):
 
 def test_a_numbering_of_its_own_joins_no_index(place, tmp_path):
     """A model of at most 32,768 tokens keeps its ids; a larger one's export makes an index, and fails on one."""
-    from sparse_adapt.engines.opensearch_seismic import how_to_load as seismic
+    from sparse_adapt.plugins.engines.opensearch_seismic import how_to_load as seismic
 
     export = read_export(place / "for-seismic-field")
     assert "-I $URL/documents ||" in seismic(export)

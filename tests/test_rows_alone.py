@@ -2,14 +2,12 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from conftest import refused
 from families import build
 from test_meanings import BACKGROUND, Words
 
-from benchmarks import rows_alone as benchmark
 from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.sparse import SparseEncoder
@@ -108,7 +106,7 @@ def test_a_term_that_comes_later_leaves_an_earlier_one_alone(encoder):
     assert not torch.equal(rows_of(encoder, [first + 1])[1], kubectl[1])
 
 
-@pytest.mark.parametrize("stage", ["warmup", "distill", "rank", "preserve", "joint", "query-table"])
+@pytest.mark.parametrize("stage", ["warmup", "distill", "rank", "preserve", "joint"])
 def test_stages_without_a_fit_refuse_it(stage):
     with pytest.raises(
         ConfigError, match=f"{stage}: train is for the stage dictionary, which alone fits rows"
@@ -162,36 +160,3 @@ def test_the_command_writes_a_model_that_a_pack_can_be_made_of(
     ran = sparse_adapt("pack", tmp_path / "taught", "--base", tiny_model, "-o", tmp_path / "zorvex.pack")
     assert ran.status == 0, ran.err
     assert (tmp_path / "zorvex.pack").is_file()
-
-
-def test_the_area_is_the_share_of_pairs_in_order():
-    above, below = np.array([3.0, 1.0], np.float32), np.array([2.0, 0.0, 1.0], np.float32)
-    assert benchmark.area(above, below) == pytest.approx((3 + 1 + 0.5) / 6)  # a tie counts half
-
-
-def test_the_table_has_a_line_for_each_way_of_teaching():
-    figures = {"seconds": 60} | dict.fromkeys(benchmark.COLUMNS, 0.5)
-    cell = {"corpus": "coined", "model": "models/splade-tiny"}
-    found = [
-        {**cell, "seed": seed, "taught": taught, **figures}
-        for taught in benchmark.TRAINING
-        for seed in (0, 1)
-    ]
-    lines = benchmark.table(found).splitlines()
-    assert len(lines) == 4
-    assert lines[2].startswith("| coined | splade-tiny | rows alone | 0.500 (0.500 to 0.500) |")
-    assert {line.count("|") for line in lines} == {12}
-
-
-def test_rows_can_read_the_states_of_the_body() -> None:
-    """The head that is put between passes them on, scaled to mean 0 and variance 1, and no token is active."""
-    plain, bare = SparseEncoder.load("splade-tiny"), benchmark.of_states("splade-tiny")
-    ids = torch.tensor(plain.tokenize(["a wing in supersonic flow"]))
-    mask = torch.ones_like(ids)
-    with torch.no_grad():
-        states = plain.masked_lm.base_model(input_ids=ids, attention_mask=mask).last_hidden_state
-        found = bare.hidden(ids, mask)
-    wanted = (states - states.mean(-1, keepdim=True)) / states.std(-1, keepdim=True, unbiased=False)
-    torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-4)
-    active = bare.weights(ids.tolist())[0].nonzero().squeeze(1).tolist()
-    assert set(bare.tokenizer.convert_ids_to_tokens(active)) <= set(benchmark.COMMON)

@@ -5,8 +5,8 @@ from html import unescape
 
 import pytest
 
-from sparse_adapt.pages.run import write_run_page
 from sparse_adapt.pipeline.report import ruling_of
+from sparse_adapt.plugins.pages.run import write_run_page
 from sparse_adapt.report.tables import MARKDOWN_SIGNS
 from sparse_adapt.selection.evidence import Evidence
 from sparse_adapt.selection.general import GeneralRow

@@ -17,7 +17,7 @@ from sparse_adapt.errors import ModelError
 from sparse_adapt.files.writing import write_json
 from sparse_adapt.model.dense import DenseEncoder, fast_precision
 from sparse_adapt.model.idf import of_mean, scaled, sqrt_idf
-from sparse_adapt.research.suite.rankers import best
+from sparse_adapt.plugins.research.suite.rankers import best
 from sparse_adapt.teachers.bm25 import Bm25
 from sparse_adapt.teachers.teacher import add_z_scores, z_scores
 

@@ -5,7 +5,7 @@ import re
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.pipeline.template import run_template
-from sparse_adapt.research.suite.settings import (
+from sparse_adapt.plugins.research.suite.settings import (
     SuiteCollection,
     SuiteFile,
     SuiteGroups,

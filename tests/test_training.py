@@ -22,8 +22,8 @@ from torch.testing import assert_close
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
+from sparse_adapt.plugins.research.stages.published import Published
 from sparse_adapt.stages.dictionary import Dictionary
-from sparse_adapt.stages.published import Published
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.training import loop
 from sparse_adapt.training.loop import HISTORY_FILE, epoch_means, random_at, schedule, train

@@ -20,7 +20,7 @@ from pydantic_core import PydanticUndefined
 from sparse_adapt.cli.app import every_command
 from sparse_adapt.pipeline.runfile import Top
 from sparse_adapt.pipeline.settings import AdaptSettings
-from sparse_adapt.research.suite import settings as suite
+from sparse_adapt.plugins.research.suite import settings as suite
 from sparse_adapt.stages.table import find_stage, trained
 from sparse_adapt.synthetic.queries import QuerySettings
 from sparse_adapt.teachers.settings import CandidateSettings

@@ -31,7 +31,7 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.report.progress import Bars, is_interactive
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Row
-from sparse_adapt.stages.table import OF_ADAPT
+from sparse_adapt.stages.table import stages_of_adapt
 
 if TYPE_CHECKING:
     from sparse_adapt.api.models import Model, ModelLike
@@ -181,7 +181,7 @@ def adapt(
             "nothing defines.",
             metavar="NAMES",
             commas=True,
-            choices=("words", *OF_ADAPT),
+            choices=("words", *stages_of_adapt()),
             shown="words; with --glossary also extend,dictionary",
         ),
     ] = None,
@@ -220,7 +220,7 @@ def adapt(
     labeller tells apart on so many `workers` of a Ray cluster, and learn here.
     resume: whether an adaptation that was stopped goes on, with its own settings and what is named now on top.
     settings: of every stage that trains (`batch_size=8`), of one stage under its name (`rank={"steps": 100}`), of
-    the adaptation itself (`documents`, `max_tokens`, `only_new`, `query_side`, `windows`, `share`, `interpolations`),
+    the adaptation itself (`documents`, `max_tokens`, `only_new`, `windows`, `share`, `interpolations`),
     and how queries and candidates are made (`query_settings={"count": 500}`, `candidate_settings`).
 
     Raises InputError for a corpus that can't be read or gives too little, and for a glossary of other words,
@@ -251,7 +251,7 @@ def adapt(
     from sparse_adapt.pipeline.adapt import Stopped
     from sparse_adapt.pipeline.adapt import adapt as carry_out
     from sparse_adapt.pipeline.plan import BASE_MODEL
-    from sparse_adapt.retrieve.vectors.cluster import cluster_of
+    from sparse_adapt.retrieve.vectors.clusters import cluster_of
 
     place = Place(folder, overwrite, resume)
     inputs = InputFolder(place)

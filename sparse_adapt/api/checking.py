@@ -10,6 +10,7 @@ from sparse_adapt.api.following import column_words, line
 from sparse_adapt.api.options import Columns, CorpusNamed, Model, Option, declared
 from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.errors import InputError
+from sparse_adapt.registry import registry
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Row
 
@@ -232,8 +233,6 @@ def verify(
 
 def _check(folder: Path) -> str:
     """Read a result by its own reader, which raises for what isn't sound; what kind it is."""
-    from sparse_adapt.engines.formats import ENGINES
-    from sparse_adapt.engines.manifest import read_export
     from sparse_adapt.files.marker import MODEL_MARK
     from sparse_adapt.model.kinds import load_encoder
     from sparse_adapt.retrieve.vectors.folder import read_shards
@@ -249,7 +248,7 @@ def _check(folder: Path) -> str:
         for _ in read_shards(folder):
             pass
         return kind
-    if kind in {row.name for row in ENGINES}:
-        read_export(folder, kind)
-        return "exports"
-    return ""
+    if kind not in registry().all_of("readers.exports"):
+        return ""
+    registry().find("readers.exports", kind)(folder, kind)
+    return "exports"

@@ -9,6 +9,7 @@ from pkgutil import resolve_name
 
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.files.place import Place
+from sparse_adapt.registry import registry
 
 FILE_KINDS = {  # of which commands write one: in words, and what reads the first entry or refuses the file
     "terms": ("list of terms", "sparse_adapt.terms.mining:read_terms"),
@@ -17,8 +18,8 @@ FILE_KINDS = {  # of which commands write one: in words, and what reads the firs
     "pairs": ("pairs of queries and documents", "sparse_adapt.collection.examples:read_pairs"),
     "triplets": ("texts and what contradicts them", "sparse_adapt.collection.examples:read_triplets"),
     "results": ("TREC run", "sparse_adapt.collection.readers:read_run"),
-    "pack": ("term pack", "sparse_adapt.term_packs.pack:read_pack"),
-    "page": ("page of sparse-adapt", "sparse_adapt.report.html:read_page"),
+    "pack": ("term pack", ""),  # as a page, read by a plug-in
+    "page": ("page of sparse-adapt", ""),
 }
 
 
@@ -69,9 +70,7 @@ def a_teacher(source: str) -> None:
 
 def a_server(llm: str) -> None:
     """Raise ConfigError for what isn't the address and the model of a server."""
-    from sparse_adapt.synthetic.server import server_of
-
-    server_of(llm)
+    registry().find("writers", "address")(llm)
 
 
 def some_words(query: str) -> None:
@@ -164,7 +163,7 @@ def check_free_file(place: Place | None, kind: str) -> None:
 
     tidy(place.folder)
     what, reader = FILE_KINDS[kind]
-    read = resolve_name(reader)
+    read = resolve_name(reader) if reader else registry().find("readers.files", kind)
     check_replaceable(place, read=lambda file: _begin(read(file)), what=what)
 
 

@@ -1,10 +1,10 @@
-"""Vectors of a corpus on the disk, and a Lucene index of them: `encode` and `index`."""
+"""Vectors of a corpus on the disk: `encode`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from sparse_adapt.api.checks import a_folder, check_output
-from sparse_adapt.api.following import a_query, free, line
+from sparse_adapt.api.checks import check_output
+from sparse_adapt.api.following import free, line
 from sparse_adapt.api.options import (
     Columns,
     Device,
@@ -16,10 +16,8 @@ from sparse_adapt.api.options import (
     Overwrite,
     Reads,
     Resume,
-    Scale,
     Workers,
     declared,
-    out_option,
 )
 from sparse_adapt.api.results import Written
 from sparse_adapt.errors import InputError
@@ -68,7 +66,7 @@ def encode(
     from sparse_adapt.api.models import load_sparse
     from sparse_adapt.collection.arguments import Corpus
     from sparse_adapt.collection.readers import documents_at
-    from sparse_adapt.retrieve.vectors.cluster import cluster_of, on_cluster
+    from sparse_adapt.retrieve.vectors.clusters import cluster_of, on_cluster
     from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
     source = Corpus.of(corpus, columns)
@@ -92,53 +90,6 @@ def encode(
     export_it = line("export", "opensearch", "--vectors", out, "-o", free(f"{out}-opensearch"))
     message = f"{manifest.rows:,} vectors with {mean:.0f} entries each on average"
     return Written(place.folder, message, [index_it, export_it], figures={"rows": manifest.rows})
-
-
-@declared
-def index(
-    vectors: Annotated[
-        str | Path,
-        Option("A folder that `encode` or `export anserini` wrote.", metavar="DIR", check=a_folder),
-    ],
-    out: Annotated[str | Path, out_option("Index folder to write.", "INDEX")],
-    *,
-    scale: Scale = None,
-    threads: Annotated[
-        int | None, Option("Threads that build the index.", ge=1, shown="all processors")
-    ] = None,
-    overwrite: Overwrite = False,
-    progress: bool | None = None,
-) -> Written:
-    """Build a Lucene index from sparse vectors.
-
-    Anserini builds it; weights become whole numbers.
-
-    >>> import sparse_adapt as sa
-    >>> sa.index("vectors", "my-index")  # doctest: +SKIP
-    <Written: my-index: 5,183 documents, anserini-1.7.1>
-    """
-    from sparse_adapt.engines.lucene import build_index
-    from sparse_adapt.engines.manifest import read_export_manifest
-    from sparse_adapt.engines.quantise import Quantisation
-    from sparse_adapt.retrieve.vectors.folder import read_manifest
-    from sparse_adapt.retrieve.vectors.manifest import read_format
-    from sparse_adapt.stages.record import read_before
-
-    source, place = Path(vectors), Path(out)
-    is_plain = read_format(source) == "vectors"
-    total = read_manifest(source).rows if is_plain else read_export_manifest(source, "anserini").documents
-    with progress_bars(progress) as bars:
-        card = build_index(
-            source,
-            Place(place, overwrite),
-            threads=threads,
-            quantisation=None if scale is None else Quantisation.of(scale),
-            progress=bars.count("documents", total),
-        )
-    name = card.model.name
-    query = a_query(read_before(name).get("corpus")) if name else None
-    steps = [] if query is None else [line("search", query, "--model", name, "--index", out)]
-    return Written(place, f"{card.documents - card.empty_documents:,} documents, {card.engine}", steps)
 
 
 def is_index(place: str | Path) -> bool:

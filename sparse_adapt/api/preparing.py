@@ -24,6 +24,7 @@ from sparse_adapt.api.options import (
 from sparse_adapt.api.results import Written
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.place import Place, free
+from sparse_adapt.registry import registry
 from sparse_adapt.report.progress import progress_bars
 
 if TYPE_CHECKING:
@@ -76,13 +77,12 @@ def queries(
     check_free(place)
     settings = QuerySettings(count=count, held=held, seed=seed, title_with=tuple(title_with))
     from sparse_adapt.pipeline.preparing import prepare_collection
-    from sparse_adapt.synthetic.server import Server, journal_beside
-    from sparse_adapt.synthetic.written_queries import QueryWriter
 
     with progress_bars(progress) as bars, output_folder(place) as work:
         documents = list(bars.counted(read_documents(corpus), "documents"))
-        journal = journal_beside(place.folder)
-        writer = None if llm is None else QueryWriter(Server(llm, bars.say, bars.count), journal)
+        writer = None
+        if llm is not None:
+            writer = registry().find("writers", "queries")(llm, bars.say, bars.count, place.folder)
         summary = prepare_collection(corpus, documents, settings, None, writer, work)
     scored = line("candidates", out, "-o", free(f"{out}-candidates.jsonl"))
     measured = line("evaluate", "--model", "splade-tiny", "--collection", out, "--split", "held")

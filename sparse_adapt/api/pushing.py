@@ -10,6 +10,7 @@ from sparse_adapt.api.following import line
 from sparse_adapt.api.options import Option, declared
 from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.registry import registry
 from sparse_adapt.report.messages import say
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Row
@@ -96,7 +97,8 @@ def push(
     hub_id = _hub_id(repository)
     place = str(source) if isinstance(source, str | Path) else source.saved_at()
     is_pack = Path(place).is_file()
-    files = _files_of_pack(Path(place)) if is_pack else _files_of_model(place)
+    of_kind = registry().find("readers.packs", ".pack") if is_pack else _files_of_model
+    files: dict[str, Path | bytes] = of_kind(Path(place))
     files_there = check_pushable(hub_id, private, overwrite)
     sizes = {
         name: len(each) if isinstance(each, bytes) else each.stat().st_size for name, each in files.items()
@@ -118,7 +120,7 @@ def _hub_id(name: str) -> str:
     return hub_id
 
 
-def _files_of_model(source: str) -> dict[str, Path | bytes]:
+def _files_of_model(source: str | Path) -> dict[str, Path | bytes]:
     """What loading reads of a model's folder, and its card. Raises InputError for a folder that holds no model."""
     from sparse_adapt.model.folder import ModelFolder
     from sparse_adapt.model.hub import LOADED, PARTS
@@ -147,15 +149,6 @@ def _lying_in(folder: Path, path: Path) -> Path:
     if not path.resolve().is_relative_to(home.resolve()):
         raise InputError(path, "is a link that leads out of the model's folder; put the file itself there")
     return path
-
-
-def _files_of_pack(path: Path) -> dict[str, Path | bytes]:
-    """A term pack and its card. Raises InputError for a file that is none."""
-    from sparse_adapt.model.folder import CARD_FILE
-    from sparse_adapt.term_packs.pack import pack_card, read_pack
-
-    pack = read_pack(path)
-    return {f"{pack.name}.pack": path, CARD_FILE: pack_card(pack).encode()}
 
 
 def _counted(sizes: Mapping[str, int]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, overload
+from typing import TYPE_CHECKING, Annotated, Any, overload
 
 from sparse_adapt.api.checks import a_corpus_or_vectors, a_folder, check_free_file, some_queries, some_words
 from sparse_adapt.api.following import line
@@ -13,6 +13,7 @@ from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.api.runs import subject_of
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.place import Place
+from sparse_adapt.registry import registry
 from sparse_adapt.report.progress import progress_bars
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Column, Row, Table
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from sparse_adapt.collection.arguments import DocumentsLike, QueriesLike
     from sparse_adapt.collection.columns import ColumnsLike
     from sparse_adapt.collection.readers import Query, Run
-    from sparse_adapt.model.sparse import SparseEncoder
 
 BEGINNING = 90  # characters of a document that are shown
 
@@ -287,7 +287,7 @@ def _ranked(
         asked = aligned(query_vectors(encoder, query_texts), opened.tokens, opened.model)
         return _found(queries, _exactly(asked, opened.blocks, top), texts), sparse_model.source
     if isinstance(corpus, str | Path) and is_index(corpus):
-        return _found(queries, _in_index(encoder, query_texts, Path(corpus), top), texts), sparse_model.source
+        return _found(queries, _index_at(corpus).best(encoder, query_texts, top), texts), sparse_model.source
     documents = list(Corpus.of(corpus).read())
     with progress_bars(progress) as bars:
         encoded = encoded_documents(sparse_model, documents, bars.count("documents", len(documents)))
@@ -299,9 +299,7 @@ def _ranked(
 def _check_kind(index: str | Path | None, vectors: str | Path | None) -> None:
     """Raise InputError for a folder that isn't what its option says, which would be taken for a corpus."""
     if index is not None:
-        from sparse_adapt.engines.lucene import read_card
-
-        read_card(Path(index))
+        _index_at(index).check()
     if vectors is not None:
         from sparse_adapt.retrieve.vectors.folder import read_manifest
 
@@ -314,9 +312,12 @@ def _verified(index: str | Path | None, *, wanted: bool) -> tuple[str, ...]:
         return ()
     if index is None:
         raise ConfigError("--verify checks an index; name one with --index INDEX")
-    from sparse_adapt.engines.lucene import verify_index
+    return (f"{index}: all {_index_at(index).verify():,} files are as they were written",)
 
-    return (f"{index}: all {verify_index(Path(index)):,} files are as they were written",)
+
+def _index_at(folder: str | Path) -> Any:  # noqa: ANN401 - of a plug-in
+    """An index by its folder: it can be checked, verified and searched. Raises MissingPluginError without a reader."""
+    return registry().find("readers.indexes", "lucene")(Path(folder))
 
 
 def _exactly(
@@ -327,14 +328,6 @@ def _exactly(
 
     best = best_of_blocks(queries, blocks, top)
     return [[(document_id, score, None) for document_id, score in of_query] for of_query in best]
-
-
-def _in_index(encoder: "SparseEncoder", query_texts: Sequence[str], folder: Path, top: int) -> Rankings:
-    from sparse_adapt.engines.lucene import LuceneIndex, look_up
-
-    with LuceneIndex(folder) as opened:
-        rankings = [look_up(text, encoder, opened, top) for text in query_texts]
-    return [[(hit.document_id, hit.score, hit.impact) for hit in hits] for hits in rankings]
 
 
 def _by_columns(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, NoReturn, overload
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, overload
 
 from sparse_adapt.api.checks import a_file_or_folder, check_free_file
 from sparse_adapt.api.following import column_words, free, line
@@ -20,6 +20,7 @@ from sparse_adapt.api.options import (
 from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.files.place import Place
+from sparse_adapt.registry import registry
 from sparse_adapt.report.progress import Bars, progress_bars
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Column, Row, Table
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
     from sparse_adapt.collection.arguments import Corpus, DefinitionsLike, DocumentsLike
     from sparse_adapt.collection.columns import ColumnsLike
-    from sparse_adapt.synthetic.answers import Tally
-    from sparse_adapt.synthetic.written_definitions import WrittenDefinition
     from sparse_adapt.terms.mining import Term
     from sparse_adapt.terms.uses import Use
 
@@ -60,8 +59,8 @@ class Defined(NamedTuple):
     """What a model wrote of mined terms, where that lies, and what became of its answers."""
 
     place: Path
-    definitions: tuple["WrittenDefinition", ...]
-    tally: "Tally"
+    definitions: tuple[Any, ...]
+    tally: Any
 
 
 @dataclass(frozen=True, repr=False)
@@ -383,21 +382,9 @@ def _define(
     tokenizer: "PreTrainedTokenizerFast",
     bars: Bars,
 ) -> Defined:
-    """Have a model define terms, and write what it says to a place, all or nothing."""
-    from sparse_adapt.files.folders import way_to_file
-    from sparse_adapt.synthetic.server import Server, journal_beside
-    from sparse_adapt.synthetic.written_definitions import define, write_definitions
-    from sparse_adapt.terms.words import VisibleText
-
-    server, reads = Server(llm, bars.say, bars.count), [corpus.place or corpus.table or None]
-    with way_to_file(place.reading(reads)) as work:
-        definitions, tally = define(
-            server, terms, corpus.read(), journal_beside(place.folder), VisibleText(tokenizer)
-        )
-        if not definitions:
-            raise InputError(corpus.name, f"no definition: {'; '.join(tally.lines('definitions written'))}")
-        write_definitions(work / place.folder.name, definitions, server.model)
-    return Defined(place.folder, tuple(definitions), tally)
+    """Have a model define terms, and write the definitions to a place, all or nothing."""
+    definitions, tally = registry().find("writers", "definitions")(llm, terms, corpus, place, tokenizer, bars)
+    return Defined(place.folder, definitions, tally)
 
 
 def _command(corpus: str, model: str, top: int | None, share: float, by: str) -> tuple[str, ...]:

@@ -16,62 +16,62 @@ from typer.core import TyperCommand
 from typer.exceptions import TyperException
 from typer.main import get_command
 
-from sparse_adapt import research
 from sparse_adapt.api.options import WITH, options_of, settings_of
-from sparse_adapt.cli.commands import CommandRow, command_of
+from sparse_adapt.cli.commands import command_of, paragraphs_of
 from sparse_adapt.cli.page import Page
 from sparse_adapt.cli.stages import stage_command
 from sparse_adapt.errors import ConfigError, SparseAdaptError
 from sparse_adapt.files.writing import FULL, reason_of
 from sparse_adapt.heap import return_large_blocks
+from sparse_adapt.registry import Command, registry
 from sparse_adapt.report.messages import forget_unread, say, tell_unread
 from sparse_adapt.report.printable import is_unicode
-from sparse_adapt.stages.table import STAGES, find_stage
+from sparse_adapt.stages.table import every_stage, find_stage
 
-STAGE_ROWS = {row.name: row for row in STAGES}
-MAIN_PATH = tuple(row.name for row in STAGES if not row.is_research)
+STAGE_ROWS = {row.name: row for row in every_stage()}
 API = "sparse_adapt.api"
-PANELS: dict[str, tuple[CommandRow | str, ...]] = {  # a stage stands by its name
+OF_CORE: Mapping[str, tuple[Command | str, ...]] = {  # by their panels; a stage stands by its name
     "Start": (
-        CommandRow("demo", f"{API}.running:demo"),
-        CommandRow("words", f"{API}.words:add_words"),
-        CommandRow("adapt", f"{API}.adapting:adapt"),
-        CommandRow("check", f"{API}.checking:check"),
-        CommandRow("add-terms", f"{API}.adding:add_terms"),
+        Command("demo", f"{API}.running:demo"),
+        Command("words", f"{API}.words:add_words"),
+        Command("adapt", f"{API}.adapting:adapt"),
+        Command("check", f"{API}.checking:check"),
     ),
     "Prepare": (
-        CommandRow("terms", f"{API}.terms:mine_terms"),
-        *(CommandRow(name, f"{API}.preparing:{name}") for name in ("queries", "candidates", "pairs")),
-        CommandRow("graft", f"{API}.grafting:graft", f"{API}.grafting:grafted"),
+        Command("terms", f"{API}.terms:mine_terms"),
+        *(Command(name, f"{API}.preparing:{name}") for name in ("queries", "candidates", "pairs")),
     ),
-    "Stages": (*MAIN_PATH, CommandRow("run", f"{API}.running:run")),
-    "Share": (
-        *(CommandRow(name, f"{API}.packing:{name}") for name in ("pack", "unpack", "packs")),
-        CommandRow("push", f"{API}.pushing:push"),
+    "Stages": (
+        *(row.name for row in STAGE_ROWS.values() if not row.is_research),
+        Command("run", f"{API}.running:run"),
     ),
+    "Share": (Command("push", f"{API}.pushing:push"),),
     "Understand": (
-        CommandRow("diagnose", f"{API}.insight:diagnose_either"),
-        CommandRow("explain", f"{API}.insight:look_for"),
-        CommandRow("evaluate", "sparse_adapt.cli.measuring:evaluate_or_save"),
-        CommandRow("verify", f"{API}.checking:verify"),
-        CommandRow("report", f"{API}.running:write_report"),
-        CommandRow("explore", f"{API}.running:explore"),
-        CommandRow("calibrate", f"{API}.calibrating:calibrate"),
+        Command("diagnose", f"{API}.insight:diagnose_either"),
+        Command("explain", f"{API}.insight:look_for"),
+        Command("evaluate", "sparse_adapt.cli.measuring:evaluate_or_save"),
+        Command("verify", f"{API}.checking:verify"),
+        Command("calibrate", f"{API}.calibrating:calibrate"),
     ),
     "Search": (
-        *(CommandRow(name, f"{API}.indexing:{name}") for name in ("encode", "index")),
-        CommandRow("search", f"{API}.searching:search"),
+        Command("encode", f"{API}.indexing:encode"),
+        Command("search", f"{API}.searching:search"),
     ),
-    "Engines": (
-        CommandRow("export", f"{API}.exporting:export"),
-        CommandRow("check-export", f"{API}.exporting:check_export"),
-    ),
-    "Research": (
-        *(row.name for row in STAGES if row.is_research),
-        *(CommandRow(name, place) for name, place in research.COMMANDS.items()),
-    ),
+    "Engines": (),
+    "Research": tuple(row.name for row in STAGE_ROWS.values() if row.is_research),
 }
-ROWS = {each.name: each for commands in PANELS.values() for each in commands if isinstance(each, CommandRow)}
+
+
+def _panels() -> dict[str, tuple[Command | str, ...]]:
+    """All commands by their panels: the core's, then those of plug-ins."""
+    panels = {panel: [*rows] for panel, rows in OF_CORE.items()}
+    for row in registry().commands.values():
+        panels.setdefault(row.panel, []).append(row)
+    return {panel: tuple(rows) for panel, rows in panels.items() if rows}
+
+
+PANELS = _panels()
+ROWS = {each.name: each for rows in PANELS.values() for each in rows if isinstance(each, Command)}
 MISTAKE, INTERRUPTED, TERMINATED = 2, 130, 143  # exit status
 
 
@@ -91,7 +91,7 @@ class Commands(Page):
 
     def summary(self, name: str) -> str:
         """What a command does, in a sentence."""
-        return STAGE_ROWS[name].summary if name in STAGE_ROWS else ROWS[name].summary
+        return STAGE_ROWS[name].summary if name in STAGE_ROWS else paragraphs_of(ROWS[name].function)[0]
 
     def made(self, name: str) -> TyperCommand:
         """The command of a row: of a function, or of a stage."""

@@ -20,9 +20,10 @@ from typer.models import CommandInfo
 from sparse_adapt.api.checks import a_device, a_model_or_none, check_free_file
 from sparse_adapt.api.options import Declared, Option, fixed_of, options_of, settings_of
 from sparse_adapt.cli.console import show, show_json, then, wrote
-from sparse_adapt.cli.page import Command
+from sparse_adapt.cli.page import CorpusCommand
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.place import Place
+from sparse_adapt.registry import Command, registry
 from sparse_adapt.report.messages import say
 
 if TYPE_CHECKING:
@@ -34,28 +35,6 @@ if TYPE_CHECKING:
 FAILED = 1  # exit status
 MARKS = {int: "N", float: "X", str: "NAME"}
 CHECKS = {"device": a_device, "labeller": a_model_or_none}  # of settings that name what may not be there
-
-
-class CommandRow(NamedTuple):
-    """A command by its function, named as `module:function`.
-
-    `message`: the function that makes words of what it gives back, where that is a model.
-    """
-
-    name: str
-    place: str
-    message: str = ""
-
-    @property
-    def function(self) -> Callable[..., object]:
-        """The function, whose module loads now: nothing heavy with it."""
-        function: Callable[..., object] = resolve_name(self.place)
-        return function
-
-    @property
-    def summary(self) -> str:
-        """The first sentence of its docstring."""
-        return paragraphs_of(self.function)[0]
 
 
 class OptionField(NamedTuple):
@@ -79,7 +58,7 @@ class OptionField(NamedTuple):
 JSON = Option("Print JSON instead of tables.")
 
 
-def command_of(row: CommandRow) -> TyperCommand:
+def command_of(row: Command) -> TyperCommand:
     """The command of a function."""
     function = row.function
     options = options_of(function)
@@ -116,7 +95,7 @@ def typer_command(
             for each in choices
         ]
     )
-    info = CommandInfo(name=name, callback=callback, cls=Command)
+    info = CommandInfo(name=name, callback=callback, cls=CorpusCommand)
     made = get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode="rich")
     return cast(TyperCommand, made)
 
@@ -264,7 +243,7 @@ def _table(name: str, words: Sequence[str]) -> dict[str, object]:
 
 
 def _carry_out(
-    row: CommandRow, function: Callable[..., object], context: typer.Context, arguments: Mapping[str, Any]
+    row: Command, function: Callable[..., object], context: typer.Context, arguments: Mapping[str, Any]
 ) -> None:
     """Check what stands on the command line, call the function, and show what it gives back."""
     values = fixed_of(function)
@@ -332,12 +311,10 @@ def page_of(folder: Path) -> None:
     from sparse_adapt.files.processes import is_main
     from sparse_adapt.report.progress import Bars
 
-    if not is_main():
+    if not is_main() or "run" not in registry().all_of("renderers"):
         return
-    from sparse_adapt.pages.run import PARTS, try_run_page
-
     with Bars() as bars:
-        place = try_run_page(folder, bars.count("parts of the page", PARTS))
+        place = registry().find("renderers", "run")(folder, bars.count)
     if place is not None:
         wrote(place, "a page to open in a browser")
 

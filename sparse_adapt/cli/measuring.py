@@ -1,7 +1,6 @@
 """The command `evaluate`: a model on a collection, or the many models and collections of a suite file."""
 
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Any
 
 from sparse_adapt.api.checks import a_corpus, a_file
@@ -23,8 +22,8 @@ from sparse_adapt.api.results import After, Tables
 from sparse_adapt.cli.console import wrote
 from sparse_adapt.errors import ConfigError, OutputError
 from sparse_adapt.files.writing import write_text
+from sparse_adapt.registry import registry
 from sparse_adapt.report.tables import to_csv
-from sparse_adapt.research import SUITE, SUITE_FILE
 
 if TYPE_CHECKING:
     from sparse_adapt.collection.arguments import DocumentsLike
@@ -72,7 +71,7 @@ def evaluate_or_save(
     With --suite, many models are measured on many collections.
     """
     if template:
-        printed: Tables = resolve_name(SUITE_FILE)()
+        printed: Tables = registry().find("renderers", "suite template")()
         return printed
     if suite is not None:
         if html is not None:
@@ -80,7 +79,7 @@ def evaluate_or_save(
         if any((model, collection, baseline, general, measures, latex, csv, per_query)):
             raise ConfigError("--suite names its own models and collections; leave the other options out")
         options = {"explain": explain, "overwrite": overwrite, "resume": resume, "device": device}
-        tables: Tables = resolve_name(SUITE)(suite, out, **options, progress=progress)
+        tables: Tables = registry().find("renderers", "suite")(suite, out, **options, progress=progress)
         return tables
     if model is None or collection is None:
         raise ConfigError("evaluate needs --model and --collection, or --suite FILE")

@@ -8,6 +8,8 @@ from rich.text import Text
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from sparse_adapt.cli.console import show
+from sparse_adapt.errors import ConfigError
+from sparse_adapt.registry import registry
 
 if TYPE_CHECKING:
     from typer._click import Command as ClickCommand
@@ -22,6 +24,14 @@ PLACED = (
 )  # options whose value a command may take by its place instead
 WIDTH = 80  # of the page, in columns
 MARGIN = 2  # spaces before a command's name, and after the longest
+
+
+def check_missing(name: str) -> None:
+    """Raise ConfigError for a command that a plug-in may have which could not be loaded."""
+    if missing := registry().missing:
+        raise ConfigError(
+            f"no command {name!r} here; the plug-ins {', '.join(missing)} are missing: reinstall sparse-adapt"
+        )
 
 
 class Page(TyperGroup):
@@ -56,6 +66,7 @@ class Page(TyperGroup):
     ) -> "tuple[str | None, ClickCommand | None, list[str]]":
         """The command that the first word names. One that is none is told the nearest of all names."""
         if args and args[0] not in self.list_commands(ctx):
+            check_missing(args[0])
             for name in self.list_commands(ctx):
                 self.get_command(ctx, name)
         return super().resolve_command(ctx, args)
@@ -80,9 +91,11 @@ class Page(TyperGroup):
             for name in names:
                 summary = self.summary(name).rstrip(".")
                 yield Text(" " * MARGIN).append(name.ljust(width), style=COMMAND).append(summary)
+        if missing := registry().missing:
+            yield Text(f"Missing plug-ins: {', '.join(missing)}; reinstall sparse-adapt for their commands")
 
 
-class Command(TyperCommand):
+class CorpusCommand(TyperCommand):
     """A command that takes a corpus by its place or as `--corpus`, and so a model and a run."""
 
     def get_params(self, ctx: "Context") -> "list[Parameter]":

@@ -33,9 +33,10 @@ from sparse_adapt.cli.commands import (
     typer_command,
 )
 from sparse_adapt.files.place import Place
+from sparse_adapt.registry import StageRow
 from sparse_adapt.report.messages import say
 from sparse_adapt.report.progress import Bars
-from sparse_adapt.stages.table import Row, find_stage
+from sparse_adapt.stages.table import find_stage
 
 if TYPE_CHECKING:
     from sparse_adapt.stages.inputs import Input
@@ -55,7 +56,7 @@ THEN_PAIRS = Option(
 )
 
 
-def stage_command(row: Row) -> TyperCommand:
+def stage_command(row: StageRow) -> TyperCommand:
     """The command of a stage."""
     stage = find_stage(row.name)
     places = _places(stage)

@@ -14,6 +14,7 @@ from sparse_adapt.collection.columns import EXPANSIONS, GLOSSARIES, NONE, OF_GLO
 from sparse_adapt.collection.lines import (
     JSON,
     JsonLine,
+    ending_of,
     is_json,
     no_such_ending,
     read_json,
@@ -21,12 +22,12 @@ from sparse_adapt.collection.lines import (
     write_objects,
 )
 from sparse_adapt.collection.opening import Location, variants
-from sparse_adapt.collection.sheets import is_table
-from sparse_adapt.collection.sources import TABLES, file_of
+from sparse_adapt.collection.sheets import is_table, table_endings
+from sparse_adapt.collection.sources import file_of
 from sparse_adapt.collection.streams import at_least_one
 from sparse_adapt.collection.tables import read_sheet
-from sparse_adapt.collection.terminologies import READERS, is_terminology, read_terminology
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.registry import registry
 
 DICTIONARY_FILES = variants("dictionary.jsonl")
 SHOWN = 3  # entries that a message names
@@ -136,12 +137,14 @@ def sentence(definition: Definition) -> str:
 
 
 def _entries(path: Location, chosen: Mapping[str, str]) -> Iterator[JsonLine]:
-    if is_terminology(path):
-        return read_terminology(path)
+    readers = registry().all_of("readers.entries")
+    if (ending := ending_of(path)) in readers:
+        entries: Iterator[JsonLine] = registry().find("readers.entries", ending)(path)
+        return entries
     if is_table(path):
         return map(_with_examples, read_sheet(path, GLOSSARIES, chosen))
     if not is_json(path):
-        raise no_such_ending(path, "entries", (*TABLES, *JSON, *READERS))
+        raise no_such_ending(path, "entries", (*table_endings(), *JSON, *readers))
     return read_json(path, "entries")
 
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from sparse_adapt.collection.columns import (
@@ -39,7 +40,6 @@ from sparse_adapt.collection.columns import (
     read_results,
     write_columns,
 )
-from sparse_adapt.collection.dumps import read_posts, read_smart
 from sparse_adapt.collection.lines import (
     JSON,
     JsonLine,
@@ -60,13 +60,14 @@ from sparse_adapt.collection.opening import (
     reachable,
     variants,
 )
-from sparse_adapt.collection.sheets import is_table
-from sparse_adapt.collection.sources import TABLES, Dataset, bundled, is_folder, lies_at, locate, split_file
+from sparse_adapt.collection.sheets import is_table, table_endings
+from sparse_adapt.collection.sources import Dataset, bundled, is_folder, lies_at, locate, split_file
 from sparse_adapt.collection.streams import Unique, UniqueAmongMany, at_least_one
 from sparse_adapt.collection.tables import read_sheet
 from sparse_adapt.collection.texts import parts_in, read_loose
 from sparse_adapt.collection.trec import read_topics, read_trec_documents
 from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.registry import registry
 
 DOCUMENT_FILES = (*variants("corpus.jsonl", "corpus.tsv", "corpus.csv"), "corpus.parquet", "corpus.xlsx")
 QUERY_FILES = (*variants("queries.jsonl", "queries.tsv", "queries.csv"), "queries.parquet", "queries.xlsx")
@@ -365,12 +366,14 @@ def _records(
     if is_table(place):
         return read_sheet(place, layout, chosen)
     check_ending(place)
-    readers = READERS[what]
+    readers = {**READERS[what], **registry().all_of(f"readers.{what}")}
     name = bare(place.name.lower())
     ending = name if name in readers else ".trec" if WIKI.fullmatch(name) else ending_of(place)
     if ending not in readers:
-        raise no_such_ending(place, what, (*TABLES, *readers))
-    return readers[ending](place)
+        raise no_such_ending(place, what, (*table_endings(), *readers))
+    reader = readers[ending]
+    records: Iterator[JsonLine] = (resolve_name(reader) if isinstance(reader, str) else reader)(place)
+    return records
 
 
 def _keys(place: Location, layout: Layout, chosen: Mapping[str, str]) -> Keys:
@@ -381,8 +384,7 @@ def _keys(place: Location, layout: Layout, chosen: Mapping[str, str]) -> Keys:
 OF_HTML = re.compile(r"</(?:p|div|span|li|td|h[1-6]|body|html)>", re.IGNORECASE)
 MARKUP = (".trec", ".sgml", ".sgm", ".xml")
 WIKI = re.compile(r"wiki_\d+")  # as WikiExtractor calls its files
-SMART = dict.fromkeys((".all", ".qry", ".smart"), read_smart)
 READERS: Mapping[str, Mapping[str, Callable[[Location], Iterator[JsonLine]]]] = {
-    "documents": {**JSON, **dict.fromkeys(MARKUP, read_trec_documents), **SMART, "posts.xml": read_posts},
-    "queries": {**JSON, **dict.fromkeys(MARKUP, read_topics), **SMART, ".txt": read_words},
+    "documents": {**JSON, **dict.fromkeys(MARKUP, read_trec_documents)},
+    "queries": {**JSON, **dict.fromkeys(MARKUP, read_topics), ".txt": read_words},
 }

@@ -7,29 +7,22 @@ into gigabytes is refused before it is read.
 
 import csv
 import re
-import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar
+from typing import IO, NamedTuple, TypeVar
 
 from sparse_adapt.collection.lines import LONGEST_LINE, read_lines
 from sparse_adapt.collection.opening import bare, open_bytes, place_of
-from sparse_adapt.errors import InputError, MissingExtraError, SparseAdaptError, first_line
-
-if TYPE_CHECKING:
-    from openpyxl.worksheet.worksheet import Worksheet
+from sparse_adapt.errors import InputError, SparseAdaptError, first_line
+from sparse_adapt.registry import registry
 
 CSV, TSV = ".csv", ".tsv"
-WORKBOOKS, FRAMES = (".xlsx", ".xlsm"), ".parquet"
 TAB, COMMA = "\t", ","
 DELIMITERS = (TAB, ";", "|", COMMA)  # the first of several that part rows as well
 NAMED_DELIMITER = re.compile(r"sep=(.)")  # as spreadsheets write it before the first row
 SAMPLE = 100  # rows by which a table is judged
-UNPACKED, UNFOLDING = 1 << 26, 100  # bytes of a workbook; of one byte of its file, where there are many
-MOST_ROWS, MOST_COLUMNS = 1 << 20, 1_000  # of a sheet: as many rows as Excel has
-ROWS_AT_ONCE = 1 << 10
 LONGEST_CELL = 1_000  # lines among which the end of a quoted cell is looked for
 
 T = TypeVar("T")
@@ -59,7 +52,12 @@ class Sheet(NamedTuple):
 def is_table(path: str | Path) -> bool:
     """Whether a file is a table by its name, a CSV or TSV compressed or not."""
     name = place_of(path).name.lower()
-    return name.endswith((*WORKBOOKS, FRAMES)) or bare(name).endswith((CSV, TSV))
+    return name.endswith((*registry().all_of("readers.tables"),)) or bare(name).endswith((CSV, TSV))
+
+
+def table_endings() -> tuple[str, ...]:
+    """The ends of the names of files that are tables."""
+    return (TSV, CSV, *registry().all_of("readers.tables"))
 
 
 def sheets_of(path: str | Path) -> Iterator[Sheet]:
@@ -68,16 +66,14 @@ def sheets_of(path: str | Path) -> Iterator[Sheet]:
     Raises InputError for a file that is broken, MissingExtraError without the package that reads it.
     """
     name = place_of(path).name.lower()
-    if name.endswith(WORKBOOKS):
-        return _of_library(path, "workbook", _of_workbook)
-    if name.endswith(FRAMES):
-        return _of_library(path, "Parquet file", _of_frame)
+    if binary := [ending for ending in registry().all_of("readers.tables") if name.endswith(ending)]:
+        return _of_library(path, binary[0], registry().find("readers.tables", binary[0]))
     rows = _of_csv(path) if bare(name).endswith(CSV) else _of_tsv(path)
     return iter([Sheet("", rows, is_text=True)])
 
 
 def _of_library(
-    path: str | Path, kind: str, sheets: Callable[[str | Path, IO[bytes]], Iterator[Sheet]]
+    path: str | Path, ending: str, sheets: Callable[[str | Path, IO[bytes]], Iterator[Sheet]]
 ) -> Iterator[Sheet]:
     """The sheets of a binary file, whose library raises errors of all kinds for a file that isn't one."""
 
@@ -87,7 +83,9 @@ def _of_library(
         except SparseAdaptError:
             raise
         except Exception as error:
-            raise InputError(path, f"broken {kind} ({first_line(error)}); save or copy it again") from error
+            raise InputError(
+                path, f"broken {ending[1:].upper()} file ({first_line(error)}); save or copy it again"
+            ) from error
 
     with open_bytes(path) as file:
         for sheet in guarded(sheets(path, file)):
@@ -165,49 +163,3 @@ def _fit(lines: list[str], delimiter: str) -> tuple[float, float]:
     width, often = widths.most_common(1)[0]
     tight = sum(not cell.startswith(" ") for cell in cells) / len(cells)
     return (often / len(rows) if width > 1 else 0), tight
-
-
-def _of_workbook(path: str | Path, file: IO[bytes]) -> Iterator[Sheet]:
-    try:
-        import openpyxl
-    except ImportError as error:
-        raise MissingExtraError("openpyxl", "files") from error
-    with zipfile.ZipFile(file) as packed:
-        parts = packed.infolist()
-    unpacked, size = sum(part.file_size for part in parts), sum(part.compress_size for part in parts)
-    if unpacked > UNPACKED or unpacked > max(UNFOLDING * size, UNPACKED >> 2):
-        problem = f"unfolds to {unpacked:,} bytes, of at most {UNPACKED:,} and {UNFOLDING} times its own size"
-        raise InputError(path, f"{problem}; save it as CSV, which has no bound")
-    book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-    if not book.worksheets:
-        raise InputError(path, "holds no sheet of cells; save it again")
-    for sheet in book.worksheets:
-        sheet.reset_dimensions()  # which a file says of itself, and need not be true
-        yield Sheet(sheet.title if len(book.worksheets) > 1 else "", _of_sheet(path, sheet))
-
-
-def _of_sheet(path: str | Path, sheet: "Worksheet") -> Rows:
-    for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
-        cells = [None if cell is None else _text(cell) for cell in row]
-        if number > MOST_ROWS or len(cells) > MOST_COLUMNS:
-            bound = f"{MOST_ROWS:,} rows or {MOST_COLUMNS:,} columns"
-            problem = f"sheet {sheet.title!r} has over {bound}; delete what stands far out, or save it as CSV"
-            raise InputError(path, problem, line=number)
-        yield number, cells
-
-
-def _of_frame(path: str | Path, file: IO[bytes]) -> Iterator[Sheet]:
-    try:
-        from pyarrow.parquet import ParquetFile
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", "files") from error
-    frame = ParquetFile(file)
-    batches = frame.iter_batches(batch_size=ROWS_AT_ONCE)
-    rows = (list(row.values()) for batch in batches for row in batch.to_pylist())
-    names = list(frame.schema_arrow.names)
-    yield Sheet("", enumerate(chain([names], rows)), is_headed=True)
-
-
-def _text(cell: object) -> str:
-    """A cell as the spreadsheet shows it, whole numbers without a point."""
-    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)

@@ -3,16 +3,17 @@
 The end of a name says which it is. Parts are files of records (JSON lines, tables), all of one ending.
 """
 
-import logging
 import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from sparse_adapt.collection.lines import JSON, JsonLine, ending_of, read_whole, say_taken
-from sparse_adapt.collection.markup import LooseText, text_of_markdown, text_of_page
-from sparse_adapt.errors import InputError, MissingExtraError, SparseAdaptError, first_line
+from sparse_adapt.errors import InputError
+from sparse_adapt.registry import registry
 
 OF_PARTS = (*JSON, ".csv", ".tsv", ".parquet")
 BESIDE = ("readme", "license", "licence")  # texts about a corpus, beside its parts
@@ -22,12 +23,20 @@ NO_PARTS = re.compile(
 )  # names of files that hold something else than documents, without their ending
 
 
+class LooseText(NamedTuple):
+    """A text and its title, where it has one; a scanned page has no text."""
+
+    title: str
+    text: str
+
+
 def loose_files(folder: Path) -> list[Path]:
     """The files of a folder, and of folders within, that hold texts; hidden ones don't count.
 
     Raises InputError for a link that leads out of the folder, or nowhere: whoever made it chose what is read.
     """
-    return [path for path in _files(folder) if path.suffix.lower() in KINDS]
+    endings = kinds()
+    return [path for path in _files(folder) if path.suffix.lower() in endings]
 
 
 def parts_in(folder: Path) -> list[Path]:
@@ -55,14 +64,14 @@ def read_loose(folder: Path) -> Iterator[JsonLine]:
     How many files are of other kinds is said, and how many PDF files hold no text, being scanned.
     """
     scanned, others = 0, Counter[str]()
-    number = 0
+    number, readers = 0, kinds()
     for path in _files(folder):
         ending = path.suffix.lower()
-        if ending not in KINDS:
+        if ending not in readers:
             others[ending or "no ending"] += 1
             continue
-        page, number = KINDS[ending](path), number + 1
-        scanned += ending == PDF and not page.text
+        page, number = readers[ending](path), number + 1
+        scanned += ending == ".pdf" and not page.text
         name = path.relative_to(folder).as_posix()
         yield JsonLine(path, number, {"_id": name, "title": page.title, "text": page.text})
     if others:
@@ -97,48 +106,12 @@ def read_plain(path: Path) -> LooseText:
     return LooseText("", read_whole(path).strip())
 
 
-def read_markdown(path: Path) -> LooseText:
-    """What a reader sees of a Markdown file."""
-    return text_of_markdown(read_whole(path), path)
+def kinds() -> dict[str, Callable[[Path], LooseText]]:
+    """What reads a file of a folder of loose texts, by the end of its name."""
+    readers: dict[str, Callable[[Path], LooseText]] = {".txt": read_plain, ".rst": read_plain}
+    return readers | {ending: partial(_by_plugin, ending) for ending in registry().all_of("readers.texts")}
 
 
-def read_html(path: Path) -> LooseText:
-    """What a reader sees of a page."""
-    return text_of_page(read_whole(path), path, xml=path.suffix.lower() == ".xhtml")
-
-
-def read_pdf(path: Path) -> LooseText:
-    """The text of a file's pages, a line each as they are printed.
-
-    Raises InputError for a file that is broken or locked by a password, MissingExtraError without pypdf.
-    """
-    try:
-        import pypdf
-    except ImportError as error:
-        raise MissingExtraError("pypdf", "files") from error
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it tells of every small fault that it mends
-    try:
-        reader = pypdf.PdfReader(path)
-        if reader.is_encrypted and not reader.decrypt(""):
-            raise InputError(path, "is locked by a password; save it without one")
-        title = (reader.metadata.title if reader.metadata is not None else None) or ""
-        text = "\n".join(page.extract_text() for page in reader.pages)
-    except SparseAdaptError:
-        raise
-    except Exception as error:  # pypdf raises errors of all kinds for a file that isn't one
-        raise InputError(path, f"broken PDF ({first_line(error)}); print it to PDF again") from error
-    return LooseText(_unicode(str(title)).strip(), _unicode(text).strip())
-
-
-def _unicode(text: str) -> str:
-    """A text without halves of surrogate pairs, which fonts without a table of signs give."""
-    return text.encode("utf-8", "ignore").decode()
-
-
-PDF = ".pdf"
-KINDS: dict[str, Callable[[Path], LooseText]] = {
-    **dict.fromkeys((".txt", ".rst"), read_plain),
-    **dict.fromkeys((".md", ".markdown"), read_markdown),
-    **dict.fromkeys((".html", ".htm", ".xhtml"), read_html),
-    PDF: read_pdf,
-}
+def _by_plugin(ending: str, path: Path) -> LooseText:
+    text: LooseText = registry().find("readers.texts", ending)(path)
+    return text

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sparse_adapt.collection.lines import LONGEST_LINE, JsonLine, read_lines, say_taken
-from sparse_adapt.collection.markup import text_of_page
 from sparse_adapt.errors import InputError
+from sparse_adapt.registry import registry
 
 TAG = re.compile(r"(?:(^)[ \t]*+)?<(/?)([A-Za-z][\w.:-]*+)((?:\s[^<>]*)?)>", re.MULTILINE)
 ATTRIBUTE = re.compile(r"""(?<![\w:-])([\w:-]++)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
@@ -106,7 +106,7 @@ def read_trec_documents(path: str | Path) -> Iterator[JsonLine]:
             raise _lacks("a <DOCNO>", fields, path, entry)
         title = _first(fields, DOCUMENTS.titles) or entry.attribute(("title",))
         if header:
-            page = text_of_page(entry.body[header.end() :], path)
+            page = registry().find("readers.markup", "html")(entry.body[header.end() :], path)
             title, text = title or page.title, page.text
         else:
             text, beside = _words(fields)

@@ -68,11 +68,14 @@ class QuerySide:
     def with_idf(self, texts: Sequence[TokenIds], new: Sequence[int]) -> "QuerySide":
         """The table with weights of new tokens from their frequency in texts, on the scale of its other tokens.
 
-        The scale is that of least squares over the tokens that the texts say. A new token weighs no more than the
-        heaviest of the others; in a table of equal weights it weighs as much as they.
+        The inverse document frequency is ln(1 + (N - n + .5) / (n + .5)), n of N texts with the token (Geng, Wang, Ru
+        and Yang 2024, arXiv:2411.04403). The scale is that of least squares over the tokens that the texts say. A new
+        token weighs no more than the heaviest of the others; in a table of equal weights it weighs as much as they.
         """
-        idf, weights = _idf(texts, len(self.weights)), self.weights.copy()
-        known = (document_frequencies(texts, len(weights)) > 0) & (weights > 0.0)
+        weights = self.weights.copy()
+        holding = document_frequencies(texts, len(weights))
+        idf: NDArray[np.float64] = np.log1p((len(texts) - holding + 0.5) / (holding + 0.5))
+        known = (holding > 0) & (weights > 0.0)
         known[list(new)] = False
         if not known.any():
             return self
@@ -81,23 +84,6 @@ class QuerySide:
         scale = float(own @ idf[known]) / float(idf[known] @ idf[known])
         weights[list(new)] = heaviest if alike else np.minimum(scale * idf[list(new)], heaviest)
         return replace(self, weights=weights)
-
-
-def idf_side(texts: Sequence[TokenIds], size: int, longest: int, weightless: Sequence[int] = ()) -> QuerySide:
-    """The table (V, `size`) of inverse document frequencies in texts; tokens in `weightless` have no weight."""
-    weights = _idf(texts, size).astype(np.float32)
-    weights[list(weightless)] = 0.0
-    return QuerySide(weights, longest)
-
-
-def _idf(token_ids: Sequence[TokenIds], size: int) -> NDArray[np.float64]:
-    """The inverse document frequency of each token (V): ln(1 + (N - n + .5) / (n + .5)), n of N texts saying it.
-
-    As Geng, Wang, Ru and Yang 2024, arXiv:2411.04403, have it.
-    """
-    holding = document_frequencies(token_ids, size)
-    idf: NDArray[np.float64] = np.log1p((len(token_ids) - holding + 0.5) / (holding + 0.5))
-    return idf
 
 
 # -- in files ---------------------------------------------------------------------------------------

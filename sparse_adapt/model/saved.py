@@ -13,7 +13,6 @@ from pathlib import Path
 import torch
 from torch import nn
 from transformers import (
-    AutoConfig,
     AutoModel,
     AutoModelForMaskedLM,
     AutoTokenizer,
@@ -69,14 +68,6 @@ def read_body(folder: Path, source: ModelSource) -> PreTrainedModel:
         if not name.startswith("pooler."):
             raise ModelError(f"{source}: its weights lack {name}; fetch the model again")
     return body
-
-
-def read_width(folder: Path, source: ModelSource) -> int:
-    """H, of the transformer in a folder. Raises ModelError, naming `source`, without one."""
-    with loading(source, "a transformer"):
-        return int(
-            AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True).hidden_size
-        )
 
 
 def _read(

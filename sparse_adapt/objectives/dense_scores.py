@@ -21,7 +21,7 @@ from sparse_adapt.objectives.anchor import background_for
 from sparse_adapt.objectives.loss_terms import functions
 from sparse_adapt.objectives.masked import unmasked
 from sparse_adapt.objectives.scores import CandidateBatch, Compared, ScoreComparison, Scored
-from sparse_adapt.objectives.scoring import SparseScoring
+from sparse_adapt.objectives.scoring import Scoring
 from sparse_adapt.settings import Settings
 from sparse_adapt.training import losses
 
@@ -37,7 +37,7 @@ class DenseScores:
         encoder: SentenceEncoder,
         candidates: Sequence[Candidates],
         documents: Mapping[str, str],
-        settings: SparseScoring,
+        settings: Scoring,
         weights: Settings,
         before: SentenceEncoder | None = None,
         *,

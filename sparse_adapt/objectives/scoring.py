@@ -9,7 +9,7 @@ Penalised = Literal["none", "frequent", "function"]
 
 
 class Scoring(Training):
-    """Learn from candidates that a teacher has scored."""
+    """Learn from candidates that a teacher has scored, at a cost for each weight of a text."""
 
     kd: Literal["mse", "margin_mse", "kl"] = setting(
         "kl",
@@ -21,11 +21,6 @@ class Scoring(Training):
         True,
         "Whether the teacher's scores are brought to the mean and spread of the model's own at the start.",
     )
-
-
-class SparseScoring(Scoring):
-    """Learn from scored candidates, at a cost for each weight of a text."""
-
     longest: int | None = setting(
         None, "Tokens of a text that teach; by default as many as the model reads.", unit="tokens", ge=8
     )

@@ -14,8 +14,6 @@ from torch import Tensor, nn
 from sparse_adapt.model.idf import Shares, TokenScales, fourth_root
 from sparse_adapt.model.sparse import SparseEncoder
 
-MAP_RATE = 0.25  # of the rate of a token's own part: every query moves the map
-
 
 class LearntScales(nn.Module):
     """Token scales that learn at a rate of their own, as logarithms, so that none becomes negative."""
@@ -55,23 +53,3 @@ def first_scales(
     if encoder.token_scales is not None or encoder.query_side is not None:
         return encoder.token_scales_of()
     return fourth_root(documents(), None if background is None else background(encoder.vocabulary_size))
-
-
-class TokenGains(nn.Module):
-    """What the weight of each token is multiplied by: (V), 1 at first."""
-
-    def __init__(self, embeddings: Tensor, learning_rate: float) -> None:
-        """`embeddings`: (V, H), of the model's input."""
-        super().__init__()
-        self.learning_rate = learning_rate
-        spread = embeddings.float() - embeddings.float().mean(dim=0)
-        self.embeddings: Tensor
-        self.register_buffer("embeddings", spread / spread.std().clamp_min(1e-6), persistent=False)
-        self.own = nn.Parameter(torch.zeros(len(embeddings)))
-        self.map = nn.Parameter(torch.zeros(embeddings.shape[1] + 1))
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        """Logarithms of the factors of some tokens, in the shape in which these are given."""
-        shared = self.embeddings[tokens] @ self.map[:-1] + self.map[-1]
-        gains: Tensor = MAP_RATE * shared + self.own[tokens]
-        return gains

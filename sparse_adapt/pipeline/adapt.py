@@ -61,15 +61,14 @@ from sparse_adapt.pipeline.run import Finished, is_whole, read_finished, run_sta
 from sparse_adapt.pipeline.settings import WORDS
 from sparse_adapt.pipeline.words import WordOptions, exact_words
 from sparse_adapt.pipeline.work import RANKING, AdaptListener, Work, same_request
+from sparse_adapt.registry import registry
 from sparse_adapt.report.messages import note_told
 from sparse_adapt.stages.card import making_of, write_card
 from sparse_adapt.stages.inputs import CANDIDATES, PAIRS
 from sparse_adapt.stages.record import RECORD_FILE
 from sparse_adapt.stages.runner import Outcome
 from sparse_adapt.stages.table import find_stage, row_of
-from sparse_adapt.synthetic.queries import HELD, TRAIN, different_documents
-from sparse_adapt.synthetic.server import Server, journal_beside
-from sparse_adapt.synthetic.written_queries import QueryWriter
+from sparse_adapt.synthetic.queries import HELD, TRAIN, Writer, different_documents
 from sparse_adapt.teachers.teacher import make_teacher
 from sparse_adapt.terms.mining import Term, read_terms
 from sparse_adapt.terms.uses import ENTRIES_FILE, Use, read_uses
@@ -136,8 +135,6 @@ def plan_sentence(request: Request) -> str:
     stages = ", ".join([*([WORDS] if request.adds_words else []), *request.all_stages])
     if not request.all_stages:
         return f"{stages}: exact words are put into the vectors; nothing is trained"
-    if request.ends_with_table:
-        stages += " (a table weighs queries, and no model)"
     if not request.extends and request.glossary is not None:
         return f"{stages}: the model learns to rank, by queries of the glossary as well; no word gets a token"
     if not request.extends:
@@ -275,9 +272,10 @@ def _queries(work: Work) -> None:
     work.step("queries", sources, ["collection"], do)
 
 
-def _query_writer(work: Work, llm: str) -> QueryWriter:
-    server = Server(llm, partial(work.watcher.tell, "llm"), work.watcher.count)
-    return QueryWriter(server, journal_beside(work.run))
+def _query_writer(work: Work, llm: str) -> Writer:
+    tell = partial(work.watcher.tell, "llm")
+    writer: Writer = registry().find("writers", "queries")(llm, tell, work.watcher.count, work.run)
+    return writer
 
 
 def _candidates(work: Work) -> None:

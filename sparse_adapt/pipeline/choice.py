@@ -199,20 +199,16 @@ def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
         if not plan.stages:
             choice = _words_compared(work, makers[1].make(), held_out)
         elif settings.frozen:
-            choice = compare_as_they_are(makers, held_out, progress, table=request.ends_with_table)
+            choice = compare_as_they_are(makers, held_out, progress)
         else:
             last = folder == work.run  # else ranking, which is added to words and measured with them
             general = general_collection() if last else None
-            wanted = {"words": "dictionary" in plan.stages, "table": request.ends_with_table}
             tried = try_models(makers, held_out, progress)
-            choice = choose_from(makers, tried, general, **wanted)
+            choice = choose_from(makers, tried, general, words="dictionary" in plan.stages)
         shutil.rmtree(folder / "model", ignore_errors=True)
         partial_folder = folder / "model.making"
-        if (
-            settings.frozen or request.ends_with_table or not plan.stages
-        ):  # the user wants it, whatever it gains
-            as_it_is = settings.frozen or not plan.stages
-            keep(choice, makers, None if as_it_is else list(documents.values()), partial_folder)
+        if settings.frozen or not plan.stages:  # the user wants it, whatever it gains
+            keep(choice, makers, None, partial_folder)
             stored = record(choice)
         else:
             choice, comparison = keep_or_refuse(

@@ -24,11 +24,11 @@ from sparse_adapt.synthetic.queries import (
     TRAIN,
     QuerySettings,
     SyntheticQuery,
+    Writer,
     make_queries,
     read_synthetic_queries,
     write_collection,
 )
-from sparse_adapt.synthetic.written_queries import QueryWriter
 from sparse_adapt.teachers.candidates import gather
 from sparse_adapt.teachers.settings import CandidateSettings
 from sparse_adapt.teachers.teacher import Teacher
@@ -128,7 +128,7 @@ def prepare_collection(
     documents: Sequence[Document],
     settings: QuerySettings,
     file: str | None,
-    writer: QueryWriter | None,
+    writer: Writer | None,
     folder: Path,
     uses: Sequence[Use] = (),
 ) -> str:

@@ -22,13 +22,13 @@ from sparse_adapt.model.reading import Reading, choose_device
 from sparse_adapt.pipeline.plan import first_error, merged, settings_for
 from sparse_adapt.pipeline.settings import WORDS, AdaptSettings
 from sparse_adapt.stages.inputs import CANDIDATES, DICTIONARY, PAIRS, Input
-from sparse_adapt.stages.table import OF_ADAPT, STAGES, find_stage
+from sparse_adapt.stages.table import every_stage, find_stage, stages_of_adapt
 from sparse_adapt.teachers.settings import ENSEMBLE
 from sparse_adapt.training.settings import Training
 
 REQUEST_FILE = "request.json"
 OF_READING = ("device",)  # overrides that count where nothing is trained, too
-ADAPT_STAGES = (WORDS, *OF_ADAPT)  # in the order in which they are carried out
+ADAPT_STAGES = (WORDS, *stages_of_adapt())  # in the order in which they are carried out
 OWN = {name: name for name in AdaptSettings.model_fields if name not in ("seed", "queries", "candidates")}
 OWN |= {
     "query_settings": "queries",
@@ -97,31 +97,28 @@ class Request:
     def stages(self) -> tuple[str, ...]:
         """The stages that teach, carried out where there is something to learn in them.
 
-        A glossary is taught by `dictionary`, a table for queries by `query-table`. Where `dictionary` and `rank` are
-        both named, ranking is learnt beside it (`ranking`). Without a glossary words get no token: collections without
-        one ask in words that the base model knows.
+        A glossary is taught by `dictionary`. Where `dictionary` and `rank` are both named, ranking is learnt beside it
+        (`ranking`). Without a glossary words get no token: collections without one ask in words that the base model
+        knows.
         """
         named: set[str] = set(self.settings.stages)
         if self.ranking is not None:
             named.discard("rank")
         if self.glossary is not None and self._usual:
-            named = {row.name for row in STAGES if row.of_glossary}
+            named = {row.name for row in every_stage() if row.of_glossary}
         elif self.settings.frozen and self._usual:
             named = set(NEW_ROWS)
-        if self.settings.query_side == "table":
-            named.add("query-table")
         if self.settings.frozen:
             named.discard("rank")
-        return tuple(name for name in OF_ADAPT if name in named)
+        return tuple(name for name in stages_of_adapt() if name in named)
 
     @property
     def ranking(self) -> "Request | None":
         """The adaptation beside a glossary's terms: ranking, without new terms.
 
-        None where `rank` isn't named beside `dictionary`, where old rows are to stay as they are, and where a table
-        weighs queries.
+        None where `rank` isn't named beside `dictionary`, and where old rows are to stay as they are.
         """
-        named = {"dictionary", "rank"} <= set(self.settings.stages) and self.settings.query_side == "model"
+        named = {"dictionary", "rank"} <= set(self.settings.stages)
         if self.glossary is None or not named or self.settings.frozen:
             return None
         stages = tuple(name for name in self.settings.stages if name in (WORDS, "rank"))
@@ -147,16 +144,11 @@ class Request:
         """Whether words get a token."""
         return "extend" in self.stages
 
-    @property
-    def ends_with_table(self) -> bool:
-        """Whether a table is to weigh queries, which the base model may lack."""
-        return "query-table" in self.stages
-
     def settings_of(self, stage: str) -> Training:
         """The settings of a stage that trains."""
         settled = {"seed": self.settings.seed, "max_tokens": self.settings.longest}
         of_stage = self.of_stages.get(stage, {})
-        frozen = {"train": "new"} if self.settings.frozen and stage != "query-table" else {}
+        frozen = {"train": "new"} if self.settings.frozen else {}
         return settings_for(stage, "default", {**settled, **self.overrides, **of_stage, **frozen})
 
     @property
@@ -209,14 +201,7 @@ class Request:
         return {key: getattr(self, key) for key in NAMED}
 
     def check(self) -> None:
-        """Raise, before anything is read, InputError for a missing file, ConfigError for an idle one or odd stages."""
-        if self.ends_with_table:
-            for name in self.stages:
-                if "table" in find_stage(name).refuses:
-                    raise ConfigError(
-                        f"the stage {name} teaches queries to activate tokens that they don't say, and a table weighs "
-                        "no others; leave out the stage, or --query-side table"
-                    )
+        """Raise, before anything is read, InputError for a missing file, ConfigError for an idle one."""
         self._check_idle_settings()
         for key, path in self._named().items():
             if NAMED[key].inputs and path is not None and not Path(path).exists():
@@ -241,7 +226,9 @@ class Request:
             keys = NAMED[name].inputs
             if keys and file is not None and not keys & read:
                 readers = ", ".join(
-                    stage for stage in OF_ADAPT if keys & {each.key for each in find_stage(stage).needs}
+                    stage
+                    for stage in stages_of_adapt()
+                    if keys & {each.key for each in find_stage(stage).needs}
                 )
                 raise ConfigError(
                     f"--{name} {file}: none of the stages {', '.join(self.all_stages or (WORDS,))} reads it; "
@@ -291,7 +278,7 @@ def chosen_settings(before: Request | None, settings: Mapping[str, Any], seed: i
     for name, value in settings.items():
         if name in OWN:
             own = merged(own, {} if value is None else {OWN[name]: value})
-        elif name in OF_ADAPT:
+        elif name in stages_of_adapt():
             of_stages[name] = value
         else:
             overrides[name] = value

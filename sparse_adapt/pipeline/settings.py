@@ -1,4 +1,4 @@
-"""Settings of an adaptation to a bare corpus, and of a graft."""
+"""Settings of an adaptation to a bare corpus."""
 
 from typing import Literal
 
@@ -19,7 +19,6 @@ AdaptStage = Literal[
     "dynamic",
     "joint",
     "contrast",
-    "query-table",
     "rank",
 ]
 
@@ -56,9 +55,6 @@ class AdaptSettings(Settings):
         "Whether new rows learn alone. Documents without a new term keep their vectors then.",
         more={"option": "only_new"},
     )
-    query_side: Literal["model", "table"] = setting(
-        "model", "What weighs queries: the model, or a table of tokens that the stage `query-table` learns."
-    )
     max_tokens: int | None = setting(
         None, "Tokens of a text that are read; by default as many as before.", unit="tokens", ge=8
     )
@@ -94,23 +90,3 @@ class AdaptSettings(Settings):
     def longest(self) -> int | None:
         """Tokens of a text that the stages read; None, as many as before, where vectors are to stay."""
         return None if self.frozen else self.max_tokens
-
-
-class GraftSettings(Settings):
-    """A SPLADE model on another body."""
-
-    seed: int = setting(0, "Seed of every random draw.", ge=0)
-    effort: float = setting(
-        1.0,
-        "How many times the usual number of steps each stage takes.",
-        unit="times as many steps",
-        gt=0,
-        le=1_000,
-    )
-    documents: int = setting(
-        60_000, "Documents that are learnt from, of all that is named.", unit="documents", ge=64
-    )
-    ranked: int = setting(
-        3_000, "Documents among which the model learns to rank; with 0 it doesn't.", unit="documents", ge=0
-    )
-    queries: int = setting(2_400, "Queries or questions by which it learns to rank.", unit="queries", ge=1)

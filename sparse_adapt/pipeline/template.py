@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from sparse_adapt.files.records import toml
 from sparse_adapt.pipeline.runfile import Top
 from sparse_adapt.settings import AUTO, Settings
-from sparse_adapt.stages.table import STAGES, find_stage, usual_stages
+from sparse_adapt.stages.table import every_stage, find_stage, usual_stages
 
 WIDTH = 100  # characters of a line
 
@@ -29,7 +29,7 @@ def run_template() -> str:
         "",
         *keys(Top, without=("corpus",)),
     ]
-    for row in STAGES:
+    for row in every_stage():
         stage = find_stage(row.name)
         used = "" if row.name in usual_stages() else " Add it to stages first."
         lines += ["", *comment(f"{row.summary}{used}"), f"[{row.name}]"]

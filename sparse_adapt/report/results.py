@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sparse_adapt.errors import MissingPackageError
+from sparse_adapt.registry import registry
 from sparse_adapt.report.sections import Section, WebPage
 from sparse_adapt.report.tables import Row
 
@@ -50,9 +51,10 @@ class Result(ABC):
 
     def page(self, title: str, lead: str = "") -> str:
         """The result as a page that needs no network and no script."""
-        from sparse_adapt.report.html import written
-
-        return written(WebPage(title, self.sections(), lead or self.headline))
+        page: str = registry().find("renderers", "page")(
+            WebPage(title, self.sections(), lead or self.headline)
+        )
+        return page
 
     def to_frame(self) -> "DataFrame":
         """The rows as a data frame of pandas. Raises MissingPackageError, with its pip line, without pandas."""
@@ -81,6 +83,5 @@ class Result(ABC):
         return "\n".join(line.rstrip() for line in captured.get().rstrip().split("\n"))
 
     def _repr_html_(self) -> str:
-        from sparse_adapt.report.html import fragment
-
-        return fragment(self.sections())
+        fragment: str = registry().find("renderers", "fragment")(self.sections())
+        return fragment

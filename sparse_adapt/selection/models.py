@@ -215,17 +215,14 @@ def _power(token_scales: TokenScales, power: float) -> TokenScales:
 
 
 def compare_as_they_are(
-    makers: Sequence[Maker], collection: Collection, progress: Progress = no_progress, *, table: bool = False
+    makers: Sequence[Maker], collection: Collection, progress: Progress = no_progress
 ) -> Choice:
-    """Measure models with the token scales they have; the last is kept unless it is worse than the first.
-
-    `table`: as in `try_models`; the last is kept then.
-    """
+    """Measure models with the token scales they have; the last is kept unless it is worse than the first."""
     candidates = []
     for maker in makers:
         candidates.append(ComparedModel(maker.name, "", None, evaluate_model(maker.make(), collection)))
         progress(1)
-    worse = not table and _is_worse(candidates[-1].result, candidates[0].result)
+    worse = _is_worse(candidates[-1].result, candidates[0].result)
     return Choice(tuple(candidates), 0 if worse else len(candidates) - 1)
 
 
@@ -242,7 +239,6 @@ def choose_from(
     general: Collection | None,
     *,
     words: bool = False,
-    table: bool = False,
 ) -> Choice:
     """Choose as `choose` does, and ask general questions of the models that the choice hangs on alone.
 
@@ -272,7 +268,7 @@ def choose_from(
             ask(general, makers[0].name)
             ask(general, unasked[0])
 
-    kept = settled(lambda: choose(asked, words=words, table=table))
+    kept = settled(lambda: choose(asked, words=words))
     baseline = baseline_of(asked)
     instead = settled(lambda: choose_without_words(asked)) if has_words(asked[kept].name) else baseline
     return Choice(tuple(asked), kept, instead, vectors, baseline)
@@ -311,16 +307,14 @@ def compare_words(
     return Choice(tried, 0 if tried[1].forgets else 1, 0, vectors, 1)
 
 
-def choose(candidates: Sequence[ComparedModel], *, words: bool = False, table: bool = False) -> Picked:
+def choose(candidates: Sequence[ComparedModel], *, words: bool = False) -> Picked:
     """The one to keep; the first candidate is the base model as it is.
 
     None is kept that may lose more than `FORGETS` on general questions. With `words` the base model, and one that
-    learnt to rank alone, are kept only where no other is left. With `table` the base model is never kept, because a
-    user who wants a table can't use it: where all others may lose, the best of these is.
+    learnt to rank alone, are kept only where no other is left.
     """
     most = LONGER * candidates[0].figures["nonzero_document"]
-    usable = [place for place, each in enumerate(candidates) if not table or has_words(each.name)]
-    bound = [place for place in usable if not candidates[place].forgets] or usable
+    bound = [place for place, each in enumerate(candidates) if not each.forgets]
     able = [place for place in bound if not words or has_words(candidates[place].name)] or bound
     short = [place for place in able if candidates[place].figures["nonzero_document"] <= most] or able
     best = max(short, key=lambda place: candidates[place].figures[MEASURE])

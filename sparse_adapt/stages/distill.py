@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from sparse_adapt.objectives.loss_terms import OBJECTIVES, term
-from sparse_adapt.objectives.scoring import SparseScoring
+from sparse_adapt.objectives.scoring import Scoring
 from sparse_adapt.objectives.targets import LABELLER, Targets, many_steps
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import CANDIDATES, CORPUS, DICTIONARY, Inputs, inherited
@@ -82,7 +82,7 @@ class DistillWeights(Settings):
     )
 
 
-class Distill(SparseScoring):
+class Distill(Scoring):
     """Score a query's candidates as a teacher does, while other texts keep their vectors. For queries of people."""
 
     weights: DistillWeights = setting(DistillWeights(), "Weights of the loss terms.")

@@ -1,8 +1,8 @@
-"""Preserve: an extended or grafted model says of every text what the model before said.
+"""Preserve: an extended model, or one with another body, says of every text what the model before said.
 
 An extension takes from old words the pieces they used to match by; retrieval falls at once. Here the model
-from before, reading the same text in its own tokens, is the teacher. A model that was grafted on another body has the
-same tokens, and learns the rest in the same way. A dense encoder is to give the same vectors.
+from before, reading the same text in its own tokens, is the teacher. A model on another body has the same
+tokens, and learns the rest in the same way. A dense encoder is to give the same vectors.
 Of a sparse one each old dimension keeps its weight, and what the pieces of a new term weighed is handed over to the
 term's own dimension, in part or whole, so that the score of two texts that both say it stays the same:
 w' = w sqrt(1 - handed) for each piece, and the root of `handed` times the sum of their squares for the term.
@@ -102,8 +102,8 @@ class _Preserving(ABC, Generic[Either]):
         self.tokenizer, self.reference = encoder, reference.requires_grad_(False)
         self.old = reference.vocabulary_size
         self.added = [token for token in encoder.new_tokens if token.token_id >= self.old]
-        grafted = encoder.input_rows.shape[1:] != reference.input_rows.shape[1:]  # on another body
-        if encoder.vocabulary_size < self.old or not (self.added or grafted):
+        other_body = encoder.input_rows.shape[1:] != reference.input_rows.shape[1:]
+        if encoder.vocabulary_size < self.old or not (self.added or other_body):
             raise ConfigError(
                 f"preserve: the model has no tokens beyond the {self.old:,} of the model before it; extend it first"
             )

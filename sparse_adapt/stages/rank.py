@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from sparse_adapt.objectives.loss_terms import OBJECTIVES, term
-from sparse_adapt.objectives.scoring import Penalised, SparseScoring
+from sparse_adapt.objectives.scoring import Penalised, Scoring
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import CANDIDATES, CORPUS, Inputs
 from sparse_adapt.stages.record import before_extension
@@ -47,7 +47,7 @@ class RankWeights(Settings):
     )
 
 
-class Rank(SparseScoring):
+class Rank(Scoring):
     """Rank a query's candidates as a teacher does, while general texts keep their vectors. For synthetic queries."""
 
     weights: RankWeights = setting(RankWeights(), "Weights of the loss terms.")

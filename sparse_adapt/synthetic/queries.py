@@ -20,10 +20,10 @@ A line deleted from queries.jsonl is a query less; the judgements needn't be tou
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from numpy.random import Generator, default_rng
 
@@ -51,8 +51,15 @@ WORD = re.compile(
 
 MARKUP = re.compile(r"!\[|\]\(|</?[a-z][^<>]*>|https?://|\.(?:png|jpe?g|gif|svg)\b", re.IGNORECASE)
 
-Write = Callable[[Sequence[Document]], list[list[tuple[str, str]]]]
-"""Documents -> for each the queries that a model writes, with their kinds."""
+
+class Writer(Protocol):
+    """What writes queries of documents, such as a language model, and counts the answers that it refused."""
+
+    tally: Any
+
+    def __call__(self, documents: Sequence[Document]) -> list[list[tuple[str, str]]]:
+        """For each document the queries that were taken, each with its kind."""
+        ...
 
 
 class QuerySettings(Settings):
@@ -130,7 +137,7 @@ def different_documents(documents: Sequence[Document], place: str | Path) -> lis
 def make_queries(
     documents: Sequence[Document],
     settings: QuerySettings,
-    write: Write | None = None,
+    write: Writer | None = None,
     *,
     place: str | Path = "corpus",
 ) -> Collected:
@@ -299,7 +306,7 @@ def _repeats_a_word(phrase: str) -> bool:
 
 
 def _written(
-    documents: Sequence[Document], held_out: int, write: Write, seen: set[str]
+    documents: Sequence[Document], held_out: int, write: Writer, seen: set[str]
 ) -> Iterator[SyntheticQuery]:
     """Queries that a model writes for documents, of which the first `held_out` are set aside."""
     for place, (document, queries) in enumerate(zip(documents, write(documents), strict=True)):
@@ -361,7 +368,7 @@ def write_collection(folder: Path, collected: Collected) -> None:
 
 
 def write_pseudo_queries(path: str | Path, queries: Iterable[SyntheticQuery]) -> int:
-    """Write `queries.jsonl` with sources; says how many queries."""
+    """Writer `queries.jsonl` with sources; says how many queries."""
     return write_objects(
         path,
         (

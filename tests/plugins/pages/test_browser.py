@@ -1,0 +1,91 @@
+"""Pages in a real browser: every part is there, nothing is asked of a network, and everybody can read them."""
+
+import pytest
+from browsing import SIZES, browsing
+
+from sparse_adapt.plugins.pages.run import PAGE_FILE, write_run_page
+
+TITLES = [
+    "Verdict",
+    "Stages",
+    "Terms",
+    "Queries",
+    "Where the weight comes from",
+    "How to make it again",
+    "Words of this page",
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with browsing() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory, tiny_run):
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    return write_run_page(tiny_run, path).as_uri()
+
+
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_a_page_fits_and_everybody_can_read_it(browser, address, width, scheme):
+    with browser.open(address, width, scheme) as seen:
+        assert seen.page.locator("h2").all_inner_texts() == TITLES
+        assert seen.too_wide() <= 0
+        for fold in seen.page.locator("summary").all():
+            if fold.is_visible():
+                fold.click()
+        assert seen.too_wide() <= 0
+        dark = seen.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 28)"
+        assert dark == (scheme == "dark")
+        assert seen.page.locator("svg[role=img]").count() >= 4
+        assert seen.asked == [address]
+        assert seen.console == []
+
+
+def test_without_a_script_nothing_is_missing(browser, address):
+    with browser.open(address) as with_script, browser.open(address, script=False) as without:
+        texts = [seen.page.locator("main").inner_text() for seen in (with_script, without)]
+        assert texts[0] == texts[1]
+
+
+def test_the_keyboard_reaches_every_fold(browser, address):
+    with browser.open(address) as seen:
+        for _ in range(60):
+            seen.page.keyboard.press("Tab")
+            if seen.page.evaluate("document.activeElement.tagName") == "SUMMARY":
+                break
+        before = seen.page.evaluate("document.activeElement.parentElement.open")
+        seen.page.keyboard.press("Enter")
+        assert seen.page.evaluate("document.activeElement.parentElement.open") != before
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (1600, "light")])
+def test_an_accessibility_checker_finds_nothing_serious(browser, address, width, scheme):
+    with browser.open(address, width, scheme) as seen:
+        seen.page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+        assert seen.finds() == []
+
+
+@pytest.mark.nightly
+def test_the_demos_page_shows_each_part_with_real_figures(browser, demo_run):
+    path = demo_run / PAGE_FILE
+    assert path.stat().st_size < 3_000_000
+    with browser.open(path.as_uri(), 400) as seen:
+        text = seen.page.locator("main").inner_text()
+        assert seen.page.locator("h2").all_inner_texts() == TITLES
+        assert seen.too_wide() <= 0
+        for said in (
+            "Use it",
+            "semantic",
+            "ga ##tro ##cr ##ap ##tic",
+            "The management of an organisation's spending",
+            "False activations: background queries that activate it",
+            "Won most",
+            "Lost most",
+            "sparse-adapt demo --corpus gatrocraptic",
+        ):
+            assert said in text, said
+        assert seen.asked == [path.as_uri()]
+        assert seen.console == []
