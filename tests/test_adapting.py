@@ -22,7 +22,6 @@ from sparse_adapt.pipeline.adapt import Stopped, adapt, plan_sentence
 from sparse_adapt.pipeline.choice import tabulate, verdict
 from sparse_adapt.pipeline.request import WITH_WORDS, Request
 from sparse_adapt.pipeline.settings import AdaptSettings
-from sparse_adapt.plugins.pages.run import write_run_page
 from sparse_adapt.report.tables import MARKDOWN_SIGNS
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.selection.models import POWERS
@@ -181,7 +180,10 @@ def test_without_a_glossary_the_model_learns_to_rank_alone(request_, tmp_path):
     assert not list(tmp_path.glob("other*")), "nothing is written"
 
 
+@pytest.mark.plugins("pages")
 def test_words_alone_are_put_into_the_model_and_nothing_is_trained(request_, tmp_path):
+    from sparse_adapt.plugins.pages.run import write_run_page
+
     heard, asked = Heard(), replace(request_, settings=WORDS_ALONE, overrides={"device": "cpu"})
     done = adapt(asked, Place(tmp_path / "run"), heard)
     assert list(heard.steps) == ["words", "queries", "choice", "retention"]
