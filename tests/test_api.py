@@ -346,7 +346,7 @@ def test_exporting_from_memory_is_exporting_a_folder(model, zorvex_collection, f
     assert (tmp_path / "a" / "manifest.json").is_file() and len(first.to_frame()) == len(
         first.manifest.parts
     ) + 1
-    assert str(tmp_path / "a") in first.loading and repr(first).startswith("<Export: anserini in ")
+    assert str(tmp_path / "a") in first.loading and repr(first).startswith("<Result: anserini in ")
     with pytest.raises(OutputError, match="already there"):
         sa.export("anserini", model, frame, tmp_path / "b")
     with pytest.raises(ConfigError, match="unknown export format 'lucene'"):

@@ -25,10 +25,10 @@ from sparse_adapt.api.options import (
     declared,
     out_option,
 )
-from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.api.runs import of_run, run_folder
 from sparse_adapt.errors import InputError
 from sparse_adapt.report.progress import Bars, is_interactive
+from sparse_adapt.report.results import Shown
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Row
 from sparse_adapt.stages.table import stages_of_adapt
@@ -71,7 +71,7 @@ class AdaptBars(Bars):
 
 
 @dataclass(frozen=True, repr=False)
-class Adaptation(CommandResult):
+class Adaptation(Shown):
     """An adaptation on the disk. `stopped` names the step that it was to end with, and is empty where it is whole.
 
     `report` is what `adapt --json` prints; empty while the adaptation isn't whole.
@@ -80,8 +80,10 @@ class Adaptation(CommandResult):
     folder: Path
     report: "Report"
     stopped: str = ""
-    corpus: str = ""
-    place: Path | None = None  # where an unfinished adaptation will end
+    wrote: Sequence[tuple[Path, str]] = ()
+    then: Sequence[str] = ()
+    run_folder: Path | None = None
+    quiet: bool = False
 
     @property
     def model(self) -> "Model":
@@ -130,22 +132,6 @@ class Adaptation(CommandResult):
         if not self.report:
             return untitled(*self.verdict)
         return untitled(tabulate(self.report), *ruling_parts(self.report), *more_to_say(self.report))
-
-    def after(self) -> After:
-        """What was written; a query to ask the model, and how its vectors are written for an engine."""
-        if self.stopped:
-            made = [str(self.folder / name) for name in FILES[self.stopped] if (self.folder / name).exists()]
-            message = f"up to the step {self.stopped}; read {' and '.join(made)}, and edit what you like"
-            again = line("adapt", self.corpus, "-o", self.place, "--resume")
-            return After(wrote=[(self.folder, message)], next_steps=[again], shows=False)
-        model = self.folder / str(self.report["final"])
-        named, question = of_run(model, self.folder, self.corpus), _question(self.folder / "collection")
-        commands = (
-            [] if question is None else [line(each, question, *named) for each in ("explain", "search")]
-        )
-        steps = [*commands, exported(str(model), self.corpus, f"{self.folder}-export")]
-        message = f"the model in {model}, and {self.folder / 'report.json'}"
-        return After(wrote=[(self.folder, message)], run=self.folder, next_steps=steps)
 
     def _check(self) -> None:
         if self.stopped:
@@ -284,8 +270,26 @@ def adapt(
             try:
                 done = carry_out(request, place, bars, until)
             except Stopped as stopped:
-                return Adaptation(stopped.folder, {}, stopped.step, request.corpus, folder)
-    return Adaptation(folder, done.report, corpus=request.corpus)
+                return _stopped(stopped.folder, stopped.step, request.corpus, folder)
+    return _whole(folder, done.report, request.corpus)
+
+
+def _whole(folder: Path, report: "Report", corpus: str) -> Adaptation:
+    """The adaptation, with a query to ask the model, and how its vectors are written for an engine."""
+    model = folder / str(report["final"])
+    named, question = of_run(model, folder, corpus), _question(folder / "collection")
+    asked = [] if question is None else [line(each, question, *named) for each in ("explain", "search")]
+    wrote = [(folder, f"the model in {model}, and {folder / 'report.json'}")]
+    then = [*asked, exported(str(model), corpus, f"{folder}-export")]
+    return Adaptation(folder, report, wrote=wrote, then=then, run_folder=folder)
+
+
+def _stopped(folder: Path, step: str, corpus: str, place: Path) -> Adaptation:
+    """The adaptation, with what to read of it, and how it goes on; `place`: where it will end."""
+    made = [str(folder / name) for name in FILES[step] if (folder / name).exists()]
+    message = f"up to the step {step}; read {' and '.join(made)}, and edit what you like"
+    then = [line("adapt", corpus, "-o", place, "--resume")]
+    return Adaptation(folder, {}, step, [(folder, message)], then, quiet=True)
 
 
 def _question(collection: Path) -> str | None:

@@ -1,6 +1,6 @@
 """How an option is declared: once, in the signature of a public function.
 
-    def polish(model: SomeModel, *, shine: Annotated[float, Option("How much it shines.", ge=0)] = 2.0) -> Polished: ...
+    def polish(model: SomeModel, *, shine: Annotated[float, Option("How much it shines.", ge=0)] = 2.0) -> Result: ...
 
 The command is made of this signature (`cli.commands`), and so are its help and its row in the page of commands. A
 parameter without an `Option` belongs to Python alone. A function that is `declared` checks its arguments by the same
