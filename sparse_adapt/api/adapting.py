@@ -233,7 +233,7 @@ def adapt(
         queries_of,
     )
     from sparse_adapt.files.place import Place
-    from sparse_adapt.model.threads import read_by
+    from sparse_adapt.model.processes import read_by
     from sparse_adapt.pipeline.adapt import Stopped
     from sparse_adapt.pipeline.adapt import adapt as carry_out
     from sparse_adapt.pipeline.plan import BASE_MODEL
