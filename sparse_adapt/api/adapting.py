@@ -186,28 +186,11 @@ def adapt(
 
     Terms, definitions, queries and candidates are made from the corpus. The adapted model ends in DIR/model.
 
-    corpus: a place, or documents in memory (texts, dictionaries, a data frame, `Document`); some dozens at least.
-    out: the folder of the run, a folder a stage and the model in it; by default runs/CORPUS. Things in memory are kept
-    in `out`-inputs.
-    model: what is adapted; by default splade-tiny.
-    glossary: terms and their definitions, a path (JSONL, CSV, TSV) or a dictionary. Words and acronyms without a token
-    get one and are taught by their definitions; all entries make queries, phrases and old words too.
-    columns: which columns of a table are what, where their headings don't say it (`{"text": "Inhalt", "id": "Nr"}`).
-    queries: users' queries, to learn from beside synthetic ones.
-    candidates: queries with scored documents, to learn from instead of synthetic ones.
-    teacher: ensemble (by default), bm25, a dense model, a cross-encoder, or a file of scores.
-    llm: a model that writes queries, as URL#MODEL of any server that speaks OpenAI's chat protocol; texts of the corpus
-    are sent there.
-    stages: which stages are carried out; by default words, which puts exact words into the vectors, and with a glossary
-    also extend and dictionary. rank teaches ranking; with extend, preserve and rank words of the corpus get a token
-    that nothing defines.
-    until: the step to stop after (terms, dictionary, queries, candidates, stages), to read and edit what it made.
-    engine: where texts are encoded, to the same bytes; with ray, models read documents, queries and what the semantic
-    labeller tells apart on so many `workers` of a Ray cluster, and learn here.
-    resume: whether an adaptation that was stopped goes on, with its own settings and what is named now on top.
-    settings: of every stage that trains (`batch_size=8`), of one stage under its name (`rank={"steps": 100}`), of
-    the adaptation itself (`documents`, `max_tokens`, `only_new`, `windows`, `share`, `interpolations`),
-    and how queries and candidates are made (`query_settings={"count": 500}`, `candidate_settings`).
+    A corpus has some dozens of documents at least. What is given in memory is kept in `out`-inputs. An adaptation that
+    goes on has its own settings, and what is named now on top. Settings are those of every stage that trains
+    (`batch_size=8`), of one stage under its name (`rank={"steps": 100}`), of the adaptation itself (`documents`,
+    `max_tokens`, `only_new`, `windows`, `share`, `interpolations`), and how queries and candidates are made
+    (`query_settings={"count": 500}`, `candidate_settings`).
 
     Raises InputError for a corpus that can't be read or gives too little, and for a glossary of other words,
     ConfigError for a setting that there isn't and for a file that no stage reads, OutputError for a folder that is

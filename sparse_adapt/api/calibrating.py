@@ -70,10 +70,7 @@ def calibrate(
 
     Only the biases of new tokens change, so every other weight stays as it was.
 
-    model: by default that of the latest run. lower_bias: by how much each named term's logit is lowered; a negative
-    amount raises it. target_activations: instead, the share of background queries that may activate a term, from 0 to 1
-    or such as "5%". corpus: what the change is measured on, with its judgements where it has some; by default what the
-    model was made for. queries: of your users, which of them activate a term before and after.
+    `lower_bias` is a dictionary of terms and amounts. Judgements of the corpus are measured on too, where it has some.
 
     Raises ConfigError where neither or both are given and for a term that the model wasn't given, ModelError for a
     model that a bias doesn't reach.

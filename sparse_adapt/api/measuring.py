@@ -251,16 +251,13 @@ def evaluate(
 ) -> Evaluation:
     """Encode a collection, search it exactly, and measure, compared with `baseline` where one is named.
 
-    collection: a BEIR folder, a bundled name or an `ir_datasets` id, which brings its queries and judgements; or a
-    corpus, with `queries` and `judgements` in memory or as files. `split` chooses `qrels/SPLIT.tsv` of a folder.
-    Queries without a positive judgement are left out. A document that has a query's own id is left out of that query's
-    ranking, as BEIR does (ArguAna, Quora), unless such a document is judged relevant. Models may be sparse or dense; a
-    baseline may also be "bm25" or a TREC run file. measures: ndcg, mrr, map, p and recall, each with a cut
-    (`["ndcg@20", "recall@1000"]`); p-values have Holm's correction over the measures and the kinds of query, and over
-    nothing else. `general` measures beside it what a sparse model keeps of what it knew (`retention` in the figures):
-    "general", the questions that come with the package, or another judged collection. Raises InputError where a judged
-    query has no text, and ConfigError where documents in memory come without queries or judgements, or a dense model
-    with `general`.
+    A corpus alone needs `queries` and `judgements`, in memory or as files. Queries without a positive judgement are
+    left out. A document that has a query's own id is left out of that query's ranking, as BEIR does (ArguAna, Quora),
+    unless such a document is judged relevant. Models may be sparse or dense. Measures are ndcg, mrr, map, p and recall,
+    each with a cut (`["ndcg@20", "recall@1000"]`); p-values have Holm's correction over the measures and the kinds of
+    query, and over nothing else. What `general` measures is `retention` in the figures. Raises InputError where a
+    judged query has no text, and ConfigError where documents in memory come without queries or judgements, or a dense
+    model with `general`.
 
     >>> import sparse_adapt as sa
     >>> found = sa.evaluate(

@@ -49,9 +49,6 @@ def push(
     machine; a link that leads out of the model's folder is refused. The token is that of `hf auth login`,
     or HF_TOKEN.
 
-    source: a folder, a `Model` that was saved there, or the file of a term pack. repository: `owner/name`. private:
-    whether only its owner sees a repository that is made. overwrite: whether files may be replaced.
-
     The result has the `repository` as `hub:owner/name`, and the bytes of each of its `files`.
 
     Raises ConfigError without a token; OutputError for a repository that is there, where the Hub refuses, and where

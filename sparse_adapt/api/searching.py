@@ -192,12 +192,11 @@ def search(
 
     Without --model and a place to search, the latest run and its corpus are taken.
 
-    Each query has its `top` best documents, by the exact product of sparse vectors; none with a score of zero.
-    corpus: a place, documents in memory, vectors that `sparse-adapt encode` wrote, or a Lucene index that
-    `sparse-adapt index` wrote, which ranks by whole numbers. query: one query in words, or several: a list of texts, a
-    dictionary from ids to texts, a `Path` of a file of queries. texts: beside vectors or an index, the documents that
-    were encoded, to show how they begin. A `Model` keeps the vectors of the last corpus, so that further searches of it
-    are quick. Raises InputError for an empty query, and for vectors of another model.
+    Each query has its `top` best documents, by the exact product of sparse vectors; none with a score of zero. A corpus
+    may also be vectors or an index, which ranks by whole numbers. A query is one in words; a list, a dictionary from
+    ids to texts and a `Path` are several. texts: beside vectors or an index, the documents that were encoded, to show
+    how they begin. A `Model` keeps the vectors of the last corpus, so that further searches of it are quick. Raises
+    InputError for an empty query, and for vectors of another model.
 
     >>> import sparse_adapt as sa
     >>> found = sa.search("splade-tiny", ["a bird sings", "we save money"], "saving", device="cpu")

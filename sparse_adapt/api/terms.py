@@ -152,13 +152,9 @@ def mine_terms(
 
     Each word comes with the evidence for it.
 
-    corpus: a place, or documents in memory (see `collection.arguments`). glossary: terms and definitions, whose words
-    without a token are listed in place of the corpus's, with what becomes of each entry (`entries`). by: `gain`, what a
-    token saves over the corpus in nats, or `wordpiece`, what a vocabulary trained on the corpus has. Of gain, terms end
-    before the first that saves less than `share` of the mean of those before it; with `top`, the best so many
-    come whatever they save. define: a model that writes is asked for a definition of each (`llm`), and `defined` says
-    what became of its answers. Raises InputError for a corpus that can't be read or has no such word, ConfigError for
-    another criterion and for a model that doesn't answer.
+    Gain is in nats. Of a glossary, `entries` of the result say what becomes of each; of definitions that a model wrote,
+    `defined` says what became of its answers. Raises InputError for a corpus that can't be read or has no such word,
+    ConfigError for another criterion and for a model that doesn't answer.
 
     >>> import sparse_adapt as sa
     >>> sa.mine_terms("gatrocraptic", top=1)

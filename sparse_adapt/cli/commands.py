@@ -102,7 +102,7 @@ def typer_command(
 
 def paragraphs_of(function: Callable[..., object]) -> list[str]:
     """The first paragraphs of a docstring, up to what is for Python alone: the first is a command's summary."""
-    return inspect.cleandoc(function.__doc__ or "").split("\n\n")
+    return inspect.cleandoc(inspect.unwrap(function).__doc__ or "").split("\n\n")
 
 
 # -- options ----------------------------------------------------------------------------------------

@@ -79,13 +79,10 @@ def export(
 
     The documents come from a corpus, or from vectors that `sparse-adapt encode` wrote.
 
-    format: one of the names that `sparse-adapt export --help` lists, such as `opensearch`, `anserini` or `qdrant`.
-    corpus: a place, documents in memory, or the folder that `sparse-adapt encode` wrote, which needs no model; None for
-    formats that hold the encoder alone. `scale` and `largest`: of engines that keep whole impacts, weight x scale,
-    rounded, at most `largest`. `texts`: whether title and text of each document are stored too, for OpenSearch and
-    Elasticsearch; beside vectors, the documents that have them. With `resume`, an export that was stopped goes on.
-    Raises ConfigError for what the format can't take, MissingExtraError without a package that it needs, OutputError
-    for a place that is taken.
+    Vectors need no model; formats that hold the encoder alone need no corpus. Engines that keep whole impacts have the
+    weight x `scale`, rounded, at most `largest`. Beside vectors, `texts` are the documents that have them. Raises
+    ConfigError for what the format can't take, MissingExtraError without a package that it needs, OutputError for a
+    place that is taken.
 
     >>> import tempfile, sparse_adapt as sa
     >>> folder = tempfile.mkdtemp() + "/export"

@@ -69,10 +69,6 @@ def pack(
     Every weight that the base model brought has to be as it was: teach the terms with dictionary --train rows, or by a
     stage with --train new, as warmup is unasked.
 
-    model: a folder, or a `Model` that was saved there. base: the model that it was made from, to which the pack fits.
-    terms: some of those that its base lacks; by default all. author: who is said to have made the pack; by default
-    whoever is logged in.
-
     Raises ModelError where an old weight has moved, and where there is no new term; ConfigError for a term that is
     none; OutputError for a place that is taken.
 
@@ -141,10 +137,9 @@ def unpack(
 
     Every other weight stays as it is, bit for bit, and a pack that is taken out leaves no trace.
 
-    model: the base of the packs, or a model that other packs were put into. remove: names of packs that are taken out
-    of it. Whatever the order in which packs are put in, the same texts have the same weights for the same tokens; the
-    tokens' ids follow the order. corpus: documents of which those are found that have another vector now; the body of
-    the model reads each of them once.
+    Whatever the order in which packs are put in, the same texts have the same weights for the same tokens; the tokens'
+    ids follow the order. The body of the model reads each document of `corpus` once; `encode_again` has the ids of
+    those that have another vector now.
 
     Raises InputError for a file that is no pack, is damaged or of a newer version, or is for another base, and for a
     term that the model or another pack has; ConfigError for a name that is none of the model's packs'.
