@@ -84,7 +84,7 @@ def test_a_target_is_reached_and_no_term_is_lowered_further(model):
     assert (logits > amounts - 0.01).any(axis=1).mean() > 0.25
 
 
-def test_each_term_is_lowered_only_where_its_own_strays_are(model):
+def test_each_term_is_lowered_only_where_it_activates_falsely(model):
     logits = np.array([[5.0, 1.0], [4.0, -1.0], [-1.0, 2.0], [-2.0, -2.0]], np.float32)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sparse_adapt.pipeline.calibrate.raw_logits", lambda *rest: logits)

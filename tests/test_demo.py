@@ -256,7 +256,9 @@ def test_a_run_that_isnt_a_demo_is_no_demo_to_go_on_with(tmp_path, tiny_run):
         run_demo(plan, Place(tmp_path / "run", resume=True))
 
 
-def test_a_corpus_without_hidden_queries_is_refused_before_training(tmp_path, zorvex_collection, tiny_model):
+def test_a_corpus_without_semantic_queries_is_refused_before_training(
+    tmp_path, zorvex_collection, tiny_model
+):
     folder = tmp_path / "mine"
     (folder / "qrels").mkdir(parents=True)
     for path in zorvex_collection.rglob("*"):

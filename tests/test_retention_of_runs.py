@@ -44,7 +44,7 @@ def test_any_fall_is_said_first(retention, kind, measure, name):
     assert retention_lines(retention)[0].startswith("loses at most")
 
 
-def test_strays_are_a_fall(retention):
+def test_false_activations_are_a_fall(retention):
     retention["general"]["model"]["false_activations"] = 0.06
     assert retention_lines(retention)[0] == "FALLS: 6% of general questions activate a new term"
 
