@@ -104,8 +104,8 @@ def adapt(
     documents = sample(read_documents(request.corpus), request.settings.documents, request.settings.seed)
     different_documents(documents, request.corpus)
     watcher.tell("plan", plan_sentence(request))
+    note_told()  # general passages that are too long, which are read as well, don't matter to a user
     if reading := reading_sentence(request, documents):
-        note_told()
         watcher.tell("reading", reading)
     watcher.expect(expected(request, tokenizer, documents, total, _done_before(place), until))
     sources = request.sources()
