@@ -62,6 +62,13 @@ def passing(what: str, total: int) -> Progress:
     return no_progress if bars is None else bars.passing(what, total)
 
 
+def remark(text: str) -> None:
+    """A line of words of the command that runs, where anybody hears it: for work too deep in it to hold bars."""
+    bars = _RUNNING.get()
+    if bars is not None:
+        bars.say(text)
+
+
 def duration(seconds: float) -> str:
     """Seconds, minutes or hours, whichever reads best."""
     if seconds < 100:
