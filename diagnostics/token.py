@@ -11,7 +11,6 @@ from operator import attrgetter
 from statistics import fmean, median_low
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
@@ -34,6 +33,7 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import names_of
 from sparse_adapt.report.printable import is_unicode
+from sparse_adapt.retrieve.activity import position_logits, weights_of
 from sparse_adapt.retrieve.encode import encode
 
 HEAVIEST = 10
@@ -178,7 +178,7 @@ def _logits_and_weights(
     model: SparseEncoder, spelling: Spelling, sighting: Sighting, vector: csr_matrix
 ) -> tuple[tuple[TermLogits, ...], tuple[Weight, ...]]:
     """Sections 2 and 3: the head's hidden states multiplied here, which must agree with `encode`: vector (1, V)."""
-    logits = _read_logits(model, spelling, sighting.token_ids)
+    logits = position_logits(model, sighting.token_ids, spelling.token_ids)
     names = _names(model, sighting.token_ids)
     sections, weights = [], []
     for column, (token_id, token) in enumerate(
@@ -272,10 +272,8 @@ def _summarise_corpus(
     step = max(1, -(-len(others) // EXAMINED))  # evenly over the corpus
     examined, sampled = holding[:EXAMINED], others[::step]
     vectors = encode(model, [sighting.document.full_text for sighting in examined], "document")
-    weights = encode(model, [document.full_text for document in sampled], "document")[
-        :, list(spelling.token_ids)
-    ]
-    false_activation = weights.toarray().min(axis=1) if sampled else np.zeros(0)
+    others_vectors = encode(model, [document.full_text for document in sampled], "document")
+    false_activation = weights_of(others_vectors, [spelling.token_ids])[:, 0]
     heaviest = int(false_activation.argmax()) if false_activation.any() else None
     return CorpusSummary(
         documents=len(sightings),
@@ -295,7 +293,7 @@ def _summarise_document(
     model: SparseEncoder, spelling: Spelling, sighting: Sighting, vector: csr_matrix
 ) -> DocumentSummary:
     """The term in one document, whose vector is (1, V)."""
-    logits = _read_logits(model, spelling, sighting.token_ids)
+    logits = position_logits(model, sighting.token_ids, spelling.token_ids)
     ranks = _token_ranks(vector)
     return DocumentSummary(
         document_id=sighting.document.document_id,
@@ -307,21 +305,6 @@ def _summarise_document(
 
 
 # -- the head, read by hand -------------------------------------------------------------------
-
-
-@torch.no_grad()
-def _read_logits(model: SparseEncoder, spelling: Spelling, token_ids: Sequence[int]) -> NDArray[np.float32]:
-    """Logits (L, T) of the term's tokens at every position of one text."""
-    ids = torch.tensor([list(token_ids)], device=model.device)
-    training = model.training
-    model.eval()
-    hidden = model.hidden(ids, torch.ones_like(ids))[0].float()
-    model.train(training)
-    wanted = list(spelling.token_ids)
-    logits = hidden @ model.output_rows[wanted].float().T
-    if model.output_bias is not None:
-        logits = logits + model.output_bias[wanted].float()
-    return logits.cpu().numpy()
 
 
 def _average(logits: NDArray[np.float32], sighting: Sighting, column: int) -> float | None:

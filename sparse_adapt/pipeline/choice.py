@@ -317,7 +317,7 @@ def _list_what_to_encode(work: Work, plan: Plan) -> None:
         return
     encoder, before = SparseEncoder.load(work.folder / "1-extend"), SparseEncoder.load(plan.model)
     new = {token.token_id for token in encoder.new_tokens if token.token_id >= before.vocabulary_size}
-    ids = list(ids_saying(encoder, read_documents(work.request.corpus), new))
+    ids = ids_saying(encoder, read_documents(work.request.corpus), new)
     write_ids(work.folder, ids)
     work.with_new_terms = len(ids)
 

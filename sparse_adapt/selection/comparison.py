@@ -19,7 +19,7 @@ from sparse_adapt.collection.sources import judged_split
 from sparse_adapt.collection.streams import evenly
 from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.activity import Activity
 from sparse_adapt.retrieve.evaluate import (
     Collection,
     ModelResult,
@@ -95,9 +95,7 @@ def weigh(
     """
     asks = definitions.definitions and definitions.labeller != "none"
     if asks:
-        says = np.asarray(
-            models[1].new_tokens_in([query.text for query in results[0].queries]).any(axis=1), np.bool_
-        )
+        says = Activity.of(models[1], [query.text for query in results[0].queries], "query").says_any
         chosen = says if says.all() else ~says
         results = (results[0].among(chosen), results[1].among(chosen))
         ranked = None if ranked is None else ranked.among(chosen)
@@ -210,9 +208,8 @@ def _by_term(texts: Sequence[Reworded], model: Values, base: Values) -> Evidence
 
 def _active_first(model: SparseEncoder, texts: Sequence[Reworded]) -> float:
     """Share of texts that give the term that they mean more weight than any other new term, and some."""
-    new = [token.token_id for token in model.new_tokens]
     place = {token.term.casefold(): row for row, token in enumerate(model.new_tokens)}
-    weights = encode(model, [each.text for each in texts], "query")[:, new].toarray()  # (B, D)
+    weights = Activity.of(model, [each.text for each in texts], "query").weights  # (B, D)
     own = [place.get(each.term.casefold(), 0) for each in texts]
     return float(
         np.mean(
@@ -223,7 +220,7 @@ def _active_first(model: SparseEncoder, texts: Sequence[Reworded]) -> float:
 
 def _saying(model: SparseEncoder, documents: Sequence[Document]) -> dict[str, list[int]]:
     """Rows of the documents that say each new term."""
-    mentions = model.new_tokens_in([document.full_text for document in documents])
+    mentions = Activity.of(model, [document.full_text for document in documents], "document").says
     rows = (np.flatnonzero(column).tolist() for column in mentions.T)
     return {
         token.term.casefold(): documents_with
