@@ -104,9 +104,9 @@ def test_figures_stand_for_all_for_each_kind_and_for_each_word():
     assert rows[0].model == pytest.approx(0.5) and rows[0].baseline == pytest.approx(2.3 / 3)
     assert rows[1].change == pytest.approx(-0.25) and rows[3].change == pytest.approx(-0.4)
     assert (rows[0].first, rows[0].first_baseline) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
-    # each of three questions is drawn three times: the mean of the changes lies between the least and the largest
-    assert -0.5 <= rows[0].low < rows[0].change < rows[0].high <= 0.0
-    assert (rows[2].low, rows[2].high) == (pytest.approx(-0.3), pytest.approx(-0.3))
+    # changes of -.5, 0 and -.3: a standard error of .1453, 1.96 of them to either side; of one, nothing is known
+    assert (rows[0].low, rows[0].high) == (pytest.approx(-0.5514, abs=1e-4), pytest.approx(0.0181, abs=1e-4))
+    assert (rows[2].low, rows[2].high) == (pytest.approx(-0.3 - 1.96), pytest.approx(-0.3 + 1.96))
 
 
 def test_without_a_baseline_the_interval_is_of_the_mean():

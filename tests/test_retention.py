@@ -22,6 +22,7 @@ from sparse_adapt.selection.retention import (
     retention_figures,
     retention_of,
     say_new,
+    tested,
 )
 
 
@@ -91,7 +92,9 @@ def test_a_model_beside_itself_keeps_everything(tiny_model, zorvex_collection):
     }
     for figures in told.values():
         assert set(figures["difference"].values()) == {0.0}
-        assert set(figures["adjusted"].values()) == {1.0}
+        assert {*figures["low"].values(), *figures["high"].values()} == {0.0}
+    adjusted = [value for each in tested(told, ours, theirs).values() for value in each["adjusted"].values()]
+    assert set(adjusted) == {1.0}
     assert sum(heard) == 2 * (len(domain.documents) + len(domain.queries) + len(general.documents) + 9)
     assert {(row["low"], row["high"]) for row in told["general"]["rows"]} == {(0.0, 0.0)}
     alone = retention_figures(ours)

@@ -189,7 +189,9 @@ class Evaluation(CommandResult):
             Column("low", "from", decimals=3, signed=True),
             Column("high", "to", decimals=3, signed=True),
         )
-        note = "The last two columns are the 95 % interval of the change, by bootstrap over the queries."
+        note = (
+            "The last two columns are the 95 % interval of the change, 1.96 standard errors to either side."
+        )
         table = TableRows(Table(f"Change of {self.shown}", columns, rows, note))
         return [
             _in_words(rows[0], self.measures[self.first], self.shown),
@@ -335,7 +337,12 @@ def measure_models(
     """
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.retrieve.evaluate import evaluate_model, evaluation
-    from sparse_adapt.selection.retention import evaluate_with_retention, retention_figures, texts_in
+    from sparse_adapt.selection.retention import (
+        evaluate_with_retention,
+        retention_figures,
+        tested,
+        texts_in,
+    )
 
     texts = texts_in(judged) if general is None else texts_in(judged, general)
     advance = [bars.count(source, texts) for source in sources]
@@ -348,7 +355,8 @@ def measure_models(
         raise ConfigError("what a model keeps is measured of sparse models only; leave out general")
     both, groups = zip(*evaluate_with_retention(sparse, judged, general, advance), strict=True)
     content = evaluation(*both)
-    return {**content, "retention": retention_figures(*groups, questions=general.queries)}
+    retention = retention_figures(*groups, questions=general.queries)
+    return {**content, "retention": tested(retention, *groups)}
 
 
 def is_ranking(baseline: "ModelLike") -> bool:

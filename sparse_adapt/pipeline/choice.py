@@ -75,7 +75,8 @@ COLUMNS = (
     Column("name", "model", "text"),
     Column("ndcg@10", "nDCG@10", decimals=4),
     Column("difference", "to base", decimals=4, signed=True),
-    Column("p_value", "p", decimals=3),
+    Column("low", "from", decimals=4, signed=True),
+    Column("high", "to", decimals=4, signed=True),
     Column("recall@100", "recall@100", decimals=4),
     Column("general", "general", decimals=4),
     Column("nonzero_document", "non-zeros", decimals=1),
@@ -343,7 +344,7 @@ def _note(choice: Chosen) -> Iterator[str]:
         if alone
         else "the ten documents that the teacher scores best"
     )
-    yield f"{found}. p: how likely chance alone makes such a difference to the"
+    yield f"{found}. from, to: the 95 % interval of the difference to the"
     yield "base model. general: nDCG@10 of general questions, asked of the models that the choice hangs on. non-zeros:"
     yield "entries of a document's vector and of a query's. *: the model that is kept."
     if any(row["name"] == EXACT for row in choice["tried"]):

@@ -35,9 +35,8 @@ from sparse_adapt.selection.evidence import (
     KNOWN_ITEMS,
     SYNTHETIC,
     Evidence,
-    by_error,
     by_kind,
-    by_resampling,
+    evidence_of,
 )
 from sparse_adapt.selection.models import (
     RANKING,
@@ -103,7 +102,9 @@ def weigh(
     both = encoded(*models, evenly(documents, DOCUMENTS))
     rows = [*by_kind(SYNTHETIC, model, base), *of_known_items(both)]
     if ranked is not None:
-        rows.append(by_error(BESIDE_RANKING, *(each.values[SYNTHETIC.measure] for each in (model, ranked))))
+        rows.append(
+            evidence_of(BESIDE_RANKING, *(each.values[SYNTHETIC.measure] for each in (model, ranked)))
+        )
     of_definitions, meaning = of_meaning(both, definitions, seed) if asks else ([], {})
     rows += of_definitions
     return WeighedEvidence(rows, meaning, decide(rows).refused)
@@ -166,7 +167,7 @@ def of_known_items(both: Encoded) -> list[Evidence]:
     if known is None:
         return []
     base, model = (result.values[KNOWN_ITEMS.measure] for result in _results(both, known))
-    return [by_error(KNOWN_ITEMS.name, model, base)]
+    return [evidence_of(KNOWN_ITEMS.name, model, base)]
 
 
 def of_meaning(
@@ -203,7 +204,7 @@ def _by_term(texts: Sequence[Reworded], model: Values, base: Values) -> Evidence
     means = [
         np.array([values[terms == term].mean() for term in dict.fromkeys(terms)]) for values in (model, base)
     ]
-    return by_error(IN_OTHER_WORDS.name, *means)
+    return evidence_of(IN_OTHER_WORDS.name, *means)
 
 
 def _active_first(model: SparseEncoder, texts: Sequence[Reworded]) -> float:
@@ -289,6 +290,6 @@ def judged_evidence(base: SparseEncoder, model: SparseEncoder, judged: JudgedDoc
 def _of_judged(base: ModelResult, model: ModelResult) -> list[Evidence]:
     """A row for all queries, then one for each kind."""
     return [
-        by_resampling(kind or ALL, *(each.select(kind)[SYNTHETIC.measure] for each in (model, base)))
+        evidence_of(kind or ALL, *(each.select(kind)[SYNTHETIC.measure] for each in (model, base)))
         for kind in (None, *model.kinds)
     ]

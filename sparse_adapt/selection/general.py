@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sparse_adapt.collection.readers import Query
 from sparse_adapt.report.tables import Retained, Row, Table
-from sparse_adapt.retrieve.significance import Values, interval
+from sparse_adapt.retrieve.significance import Values, interval, paired
 from sparse_adapt.selection.evidence import GENERAL
 from sparse_adapt.stages.card import general_columns
 
@@ -104,7 +104,7 @@ def _figures(
     """The model's mean over the chosen questions (Q,), the baseline's, and the interval of what tells."""
     model = ours[measure][chosen]
     base = None if theirs is None else theirs[measure][chosen]
-    mean = interval(model if base is None else model - base)
+    mean = interval(model) if base is None else paired(model, base)
     return float(model.mean()), None if base is None else float(base.mean()), mean.low, mean.high
 
 
@@ -131,7 +131,7 @@ def general_table(rows: Sequence[GeneralRow]) -> Table:
     """A row for all questions, for each kind and for each question word."""
     compared = bool(rows) and rows[0].baseline is not None
     what = "change of nDCG@10" if compared else "mean of nDCG@10"
-    note = f"from, to: the 95 % interval of the {what}, by bootstrap over the questions. first right: the share of "
+    note = f"from, to: the 95 % interval of the {what}, 1.96 standard errors to either side. first right: the share of "
     note += "questions whose first passage is the one that answers them."
     shown: list[Row] = [{**row._asdict(), "change": row.change if compared else None} for row in rows]
     return Table("General questions", general_columns(compared=compared), shown, note)

@@ -34,7 +34,7 @@ from sparse_adapt.retrieve.columns import beside
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors
 from sparse_adapt.retrieve.hybrid import document_vectors, query_vectors, rescaled
-from sparse_adapt.retrieve.significance import Values, holm, randomisation_test
+from sparse_adapt.retrieve.significance import Values, holm, paired, randomisation_test
 from sparse_adapt.selection.evidence import BACKGROUND, GENERAL, KNOWN_ITEMS, MIXED
 from sparse_adapt.selection.general import FIRST, RANKED, general_rows
 from sparse_adapt.selection.questions import general_collection
@@ -204,7 +204,7 @@ def measure_retention(
     documents: Sequence[Document],
     general: Sequence[EncodedCollection] = (),
 ) -> dict[str, Retained]:
-    """Both models' means by kind and measure, differences and p-values. `documents`: of the corpus.
+    """Both models' means by kind and measure, and the differences. `documents`: of the corpus.
 
     `general`: vectors of the general questions and passages by either model, where they were made before.
     """
@@ -304,13 +304,16 @@ def say_new(models: Sequence[SparseEncoder], documents: Sequence[Document]) -> N
 
 
 def retention_figures(
-    ours: Groups, baseline: Groups | None = None, *, questions: Sequence[Query] = (), seed: int = 0
+    ours: Groups, baseline: Groups | None = None, *, questions: Sequence[Query] = ()
 ) -> dict[str, Retained]:
-    """Means by kind and measure; beside a baseline its means, the differences, and p-values with Holm's correction.
+    """Means by kind and measure; beside a baseline its means, and the differences with their intervals.
 
     questions: the general ones, whose figures then stand by kind and by question word as well.
     """
-    figures = _all_figures(ours, baseline, seed)
+    figures: dict[str, Retained] = {
+        kind: {"model": _means(values)} if baseline is None else _compared(values, baseline[kind])
+        for kind, values in ours.items()
+    }
     if questions:
         rows = general_rows(
             questions, ours[GENERAL.name], None if baseline is None else baseline[GENERAL.name]
@@ -319,26 +322,33 @@ def retention_figures(
     return figures
 
 
-def _all_figures(ours: Groups, baseline: Groups | None, seed: int) -> dict[str, Retained]:
-    if baseline is None:
-        return {kind: {"model": _means(values)} for kind, values in ours.items()}
-    figures = {kind: _compared(values, baseline[kind], seed) for kind, values in ours.items()}
-    tests = [(kind, name) for kind in figures for name in figures[kind]["p_value"]]
-    adjusted = holm([figures[kind]["p_value"][name] for kind, name in tests])
-    for (kind, name), value in zip(tests, adjusted, strict=True):
-        figures[kind]["adjusted"][name] = value
-    return figures
-
-
-def _compared(ours: Mapping[str, Values], theirs: Mapping[str, Values], seed: int) -> Retained:
-    gaps = {name: values - theirs[name] for name, values in ours.items()}
+def _compared(ours: Mapping[str, Values], theirs: Mapping[str, Values]) -> Retained:
+    gaps = {name: paired(values, theirs[name]) for name, values in ours.items()}
     return {
+        "queries": len(next(iter(ours.values()))),
         "model": _means(ours),
         "baseline": _means(theirs),
-        "difference": _means(gaps),
-        "p_value": {name: randomisation_test(gap, np.random.default_rng(seed)) for name, gap in gaps.items()},
-        "adjusted": {},
+        "difference": {name: gap.value for name, gap in gaps.items()},
+        "low": {name: gap.low for name, gap in gaps.items()},
+        "high": {name: gap.high for name, gap in gaps.items()},
     }
+
+
+def tested(
+    figures: dict[str, Retained], ours: Groups, baseline: Groups | None = None, seed: int = 0
+) -> dict[str, Retained]:
+    """The same with the p-value of each difference, as it is and with Holm's correction over all of them."""
+    if baseline is None:
+        return figures
+    tests = [(kind, name) for kind, values in ours.items() for name in values]
+    found = [
+        randomisation_test(ours[kind][name] - baseline[kind][name], np.random.default_rng(seed))
+        for kind, name in tests
+    ]
+    for (kind, name), p_value, adjusted in zip(tests, found, holm(found), strict=True):
+        figures[kind].setdefault("p_value", {})[name] = p_value
+        figures[kind].setdefault("adjusted", {})[name] = adjusted
+    return figures
 
 
 def _means(values: Mapping[str, Values]) -> dict[str, float]:

@@ -12,13 +12,12 @@ from sparse_adapt.report.tables import Retained, percentage
 from sparse_adapt.selection.evidence import FALSE_ACTIVATIONS, GENERAL, RETAINED, Evidence
 from sparse_adapt.selection.general import GeneralRow, read_general_rows
 from sparse_adapt.selection.record import RulingRecord
-from sparse_adapt.selection.rule import ACTIVATIONS_ENOUGH, MAY_LOSE, decide
+from sparse_adapt.selection.rule import ACTIVATIONS_ENOUGH, MAY_LOSE, decide, falls
 
 Verdict = Literal["use", "use in its domain", "use with care", "judge first", "keep the base model"]
 
 SYNTHETIC = "synthetic"  # in the name of the queries that judge
 FEW = 20  # queries from which on an interval says something
-CHANCE = 0.05  # p-value from which on a loss may be chance
 SENTENCES: Mapping[Verdict, tuple[str, Tone]] = {
     "use": ("Use it: it ranks better, and no kind of judged query loses by more than chance.", "good"),
     "use in its domain": (
@@ -98,7 +97,7 @@ def rule(case: Case) -> Ruling:
 def _verdict(case: Case) -> Verdict:
     if not case.gains or decide(case.gains).deciding.queries < FEW:
         return "judge first"
-    if not decide(case.gains).gains:
+    if not decide(case.gains).deciding.gains:
         return "judge first" if case.gains[0].gain > MAY_LOSE else "keep the base model"
     general = read_general_rows(case.retention)
     if _fallen(case) or (general and _falls(general[0])):
@@ -149,9 +148,7 @@ def _less(retention: Mapping[str, Retained]) -> Iterator[str]:
     for kind in RETAINED:
         if kind.name not in retention or (kind.name, kind.measure) == (GENERAL.name, GENERAL.measure):
             continue
-        figures = retention[kind.name]
-        known = figures.get("adjusted") or figures.get("p_value") or {}
-        if figures["difference"][kind.measure] < -MAY_LOSE and known.get(kind.measure, 0.0) < CHANCE:
+        if falls(kind.evidence(retention)):
             yield f"{kind.title} {_both(*kind.figures(retention))}"
 
 
@@ -186,7 +183,7 @@ def _costs(case: Case) -> RulingLine:
 
 def _fallen(case: Case) -> list[Evidence]:
     """Kinds of judged query that lose beyond chance and half a point."""
-    return [each for each in decide(case.gains).fallen if each.gain < -MAY_LOSE] if case.gains else []
+    return list(filter(falls, decide(case.gains).fallen)) if case.gains else []
 
 
 def _falls(whole: GeneralRow) -> bool:
