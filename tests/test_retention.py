@@ -22,7 +22,7 @@ from sparse_adapt.selection.retention import (
     retention_figures,
     retention_of,
     say_new,
-    tested,
+    with_p_values,
 )
 
 
@@ -92,11 +92,15 @@ def test_a_model_beside_itself_keeps_everything(tiny_model, zorvex_collection):
     }
     for figures in told.values():
         assert set(figures["difference"].values()) == {0.0}
-        assert {*figures["low"].values(), *figures["high"].values()} == {0.0}
-    adjusted = [value for each in tested(told, ours, theirs).values() for value in each["adjusted"].values()]
+        if figures["queries"] > 1:  # of a single one nothing is known of the error
+            assert {*figures["low"].values(), *figures["high"].values()} == {0.0}
+    adjusted = [
+        value for each in with_p_values(told, ours, theirs).values() for value in each["adjusted"].values()
+    ]
     assert set(adjusted) == {1.0}
     assert sum(heard) == 2 * (len(domain.documents) + len(domain.queries) + len(general.documents) + 9)
-    assert {(row["low"], row["high"]) for row in told["general"]["rows"]} == {(0.0, 0.0)}
+    several = [row for row in told["general"]["rows"] if row["questions"] > 1]
+    assert {(row["low"], row["high"]) for row in several} == {(0.0, 0.0)}
     alone = retention_figures(ours)
     assert alone["general"]["model"] == told["general"]["model"]
     assert new_terms(model) == []

@@ -47,7 +47,8 @@ from sparse_adapt.selection.models import (
 )
 from sparse_adapt.selection.record import Chosen, OnJudged
 from sparse_adapt.selection.retention import DEPTH, known_of, say_new
-from sparse_adapt.selection.rule import BESIDE_RANKING, decide
+from sparse_adapt.selection.rule import BESIDE_RANKING
+from sparse_adapt.selection.ruling import why_refused
 from sparse_adapt.synthetic.labels import Reworded, reworded
 from sparse_adapt.synthetic.queries import HELD
 
@@ -107,7 +108,7 @@ def weigh(
         )
     of_definitions, meaning = of_meaning(both, definitions, seed) if asks else ([], {})
     rows += of_definitions
-    return WeighedEvidence(rows, meaning, decide(rows).refused)
+    return WeighedEvidence(rows, meaning, why_refused(rows))
 
 
 def keep_or_refuse(

@@ -34,10 +34,6 @@ class Kind(NamedTuple):
         bounds = (figures[bound][self.measure] for bound in ("low", "high"))
         return Evidence(self.title, figures["queries"], *self.figures(retention), *bounds)
 
-    def in_words(self, base: float, model: float) -> str:
-        """Both figures, before and after."""
-        return f"{self.title} {base:.3f} -> {model:.3f}"
-
 
 ALL = "all queries"
 SYNTHETIC = Kind("synthetic queries", "ndcg@10", "nDCG@10 of synthetic queries")
@@ -88,6 +84,11 @@ class Evidence(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.kind} {100 * self.gain:+.1f} ± {50 * (self.high - self.low):.1f} points"
+
+
+def retained_in(retention: Mapping[str, Retained]) -> list[Evidence]:
+    """What is left of the base model's knowledge, a row for each of `RETAINED` that was measured beside a baseline."""
+    return [kind.evidence(retention) for kind in RETAINED if "low" in retention.get(kind.name, {})]
 
 
 def evidence_of(kind: str, model: Values, base: Values) -> Evidence:

@@ -334,7 +334,7 @@ def _compared(ours: Mapping[str, Values], theirs: Mapping[str, Values]) -> Retai
     }
 
 
-def tested(
+def with_p_values(
     figures: dict[str, Retained], ours: Groups, baseline: Groups | None = None, seed: int = 0
 ) -> dict[str, Retained]:
     """The same with the p-value of each difference, as it is and with Holm's correction over all of them."""
