@@ -71,7 +71,7 @@ lowest: setup
 	$(UV) pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable '.[dev]'
 	$(UV) pip compile --quiet --resolution lowest-direct --no-header pyproject.toml --output-file $(LOWEST)/own.txt
 	$(UV) pip install --quiet --python $(LOWEST) --no-deps --requirements $(LOWEST)/own.txt
-	OMP_NUM_THREADS=1 $(LOWEST)/bin/pytest --numprocesses $(WORKERS) -m 'not slow' --ignore tests/test_same_bytes.py
+	OMP_NUM_THREADS=1 $(LOWEST)/bin/pytest --numprocesses $(WORKERS) -m 'not slow' --ignore tests/plugins/test_same_bytes.py
 
 gpu: setup
 	$(BIN)/pytest -m gpu -rs

@@ -13,10 +13,37 @@ import pytest
 import torch
 
 from sparse_adapt.collection.readers import Document
+from sparse_adapt.registry import registry
 
 os.environ.pop("COLUMNS", None)  # tables are as wide as in a pipe, whoever runs the tests
 
 GOLDEN = Path(__file__).parent / "golden"
+OF_PLUGINS = (  # commands of plug-ins
+    *(
+        "add-terms",
+        "check-export",
+        "coin",
+        "contradict",
+        "export",
+        "explore",
+        "groups",
+        "index",
+        "pack",
+        "packs",
+    ),
+    *(
+        "contrast",
+        "dynamic",
+        "joint",
+        "labelled",
+        "published",
+        "recovery",
+        "relevant-words",
+        "report",
+        "similarity",
+    ),
+    *("triplets", "unpack"),
+)
 LONG = ("test_run", "test_same_bytes", "test_adapting", "test_stages", "test_meanings", "test_pairing")
 TINY_TOKENS = 200
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -69,6 +96,18 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip("needs a GPU")
 
 
+def lacks_plugin(item: pytest.Item) -> bool:
+    """Whether a test needs a plug-in that this checkout lacks, or gives a command line of one."""
+    if not registry().missing:
+        return False
+    named = {name for mark in item.iter_markers("plugins") for name in mark.args}
+    values = getattr(getattr(item, "callspec", None), "params", {}).values()
+    words = [value[0] if isinstance(value, tuple | list) and value else value for value in values]
+    commands = [word.split()[0] for word in words if isinstance(word, str) and word.split()]
+    options = any(f"{option} " in str(word) for word in words for option in ("--index", "--html"))
+    return bool(named & registry().missing.keys()) or options or any(each in OF_PLUGINS for each in commands)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The demo's own module first, whatever else looks at the demo last; no nightly test unless they are asked for.
 
@@ -78,6 +117,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if "nightly" not in config.option.markexpr:
         config.hook.pytest_deselected(items=[item for item in items if "nightly" in item.keywords])
         items[:] = [item for item in items if "nightly" not in item.keywords]
+    lacking = [item for item in items if lacks_plugin(item)]
+    if lacking:
+        config.hook.pytest_deselected(items=lacking)
+        items[:] = [item for item in items if item not in lacking]
     looking = {item.path.stem for item in items if "demo_run" in getattr(item, "fixturenames", ())}
     place = {name: 3 for name in looking} | {"test_demo": 0} | dict.fromkeys(LONG, 1)
     items.sort(key=lambda item: place.get(item.path.stem, 2))

@@ -10,8 +10,6 @@ import torch
 from forking import forked, killed_at
 
 import sparse_adapt as sa
-from benchmarks import adapting as benchmark
-from benchmarks.adapting import Ablation, Job
 from sparse_adapt.collection.examples import read_candidates, read_pairs
 from sparse_adapt.collection.glossary import Definition, read_dictionary, write_dictionary
 from sparse_adapt.collection.readers import Document, Query, read_documents, write_documents, write_queries
@@ -22,7 +20,6 @@ from sparse_adapt.pipeline.adapt import Stopped, adapt, plan_sentence
 from sparse_adapt.pipeline.choice import tabulate, verdict
 from sparse_adapt.pipeline.request import WITH_WORDS, Request
 from sparse_adapt.pipeline.settings import AdaptSettings
-from sparse_adapt.plugins.pages.run import write_run_page
 from sparse_adapt.report.tables import MARKDOWN_SIGNS
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.selection.models import POWERS
@@ -181,7 +178,10 @@ def test_without_a_glossary_the_model_learns_to_rank_alone(request_, tmp_path):
     assert not list(tmp_path.glob("other*")), "nothing is written"
 
 
+@pytest.mark.plugins("pages")
 def test_words_alone_are_put_into_the_model_and_nothing_is_trained(request_, tmp_path):
+    from sparse_adapt.plugins.pages.run import write_run_page
+
     heard, asked = Heard(), replace(request_, settings=WORDS_ALONE, overrides={"device": "cpu"})
     done = adapt(asked, Place(tmp_path / "run"), heard)
     assert list(heard.steps) == ["words", "queries", "choice", "retention"]
@@ -637,7 +637,11 @@ def test_all_steps_end_in_a_model_on_a_gpu(request_, tmp_path):
     torch.testing.assert_close(torch.from_numpy(found), torch.from_numpy(expected), rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.plugins("research")
 def test_a_recipe_begins_with_what_the_default_made_before_they_part(request_, tmp_path):
+    from benchmarks import adapting as benchmark
+    from benchmarks.adapting import Ablation, Job
+
     asked = Ablation(tmp_path, tmp_path / "work", 1, 1, model=request_.model)
     first, other = Job("corpus", 0, "default"), Job("corpus", 0, "no sparsity")
     plain = replace(request_, settings=SETTINGS)

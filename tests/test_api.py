@@ -48,6 +48,7 @@ def test_importing_loads_nothing_heavy_and_is_quick():
     assert statistics.median(map(float, seconds)) < 0.15
 
 
+@pytest.mark.plugins("engines")
 def test_every_public_name_is_there_and_none_is_a_module():
     assert set(sa.__all__) <= set(dir(sa)) and all(callable(getattr(sa, name)) for name in sa.__all__)
     assert not set(sa.__all__) & {each.name for each in pkgutil.iter_modules(sa.__path__)}
@@ -55,6 +56,7 @@ def test_every_public_name_is_there_and_none_is_a_module():
         sa.adopt  # noqa: B018 - which raises
 
 
+@pytest.mark.plugins("engines")
 def test_every_public_function_has_a_docstring_with_an_example():
     for name in sa.__all__:
         if name.islower():
@@ -73,6 +75,7 @@ def test_every_command_is_a_function_of_the_same_name():
     assert {otherwise.get(name, name) for name in names} <= set(sa.__all__)
 
 
+@pytest.mark.plugins("engines")
 def test_help_of_a_function_reads_like_documentation():
     for name in sa.__all__:
         if name.islower():
@@ -238,6 +241,7 @@ def test_the_words_of_a_glossary_that_the_model_lacks(tiny_model, twelve_documen
         assert why in sparse_adapt(*refused).err
 
 
+@pytest.mark.plugins("engines")
 def test_explaining_takes_scores_apart(model, zorvex_collection, frame):
     found = sa.explain(model, "who owns the server", zorvex_collection, top=3)
     assert found == sa.explain(model, "who owns the server", frame, top=3)
@@ -327,6 +331,7 @@ def test_a_model_keeps_the_vectors_of_the_last_corpus(tiny_model, twelve_documen
     assert encoded == [12, 5, 5]
 
 
+@pytest.mark.plugins("engines")
 def test_searching_vectors_that_were_encoded(model, zorvex_collection, tmp_path):
     from sparse_adapt.retrieve.vectors.shards import encode_corpus
 
@@ -337,6 +342,7 @@ def test_searching_vectors_that_were_encoded(model, zorvex_collection, tmp_path)
     assert made.manifest.documents == 12
 
 
+@pytest.mark.plugins("engines")
 def test_exporting_from_memory_is_exporting_a_folder(model, zorvex_collection, frame, tmp_path):
     first = sa.export(
         "anserini", model, zorvex_collection, tmp_path / "a", queries=["who owns zorvex"], scale=50
@@ -357,6 +363,7 @@ def test_exporting_from_memory_is_exporting_a_folder(model, zorvex_collection, f
         sa.export("anserini", model, None, tmp_path / "c")
 
 
+@pytest.mark.plugins("engines")
 def test_an_export_stores_the_texts_of_its_documents(model, frame, zorvex_collection, tmp_path):
     from sparse_adapt.retrieve.vectors.shards import encode_corpus
 

@@ -27,6 +27,7 @@ def test_importing_the_command_line_loads_nothing_heavy():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.plugins("engines")
 def test_help_loads_nothing_heavy_either():
     code = (
         "import sys; from sparse_adapt import cli; sys.argv = ['sparse-adapt', '--help']; cli.main();"
@@ -223,6 +224,7 @@ def test_an_interrupted_look_needs_no_going_on(sparse_adapt, monkeypatch):
 # -- the flow ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.plugins("engines")
 def test_the_whole_flow(sparse_adapt, tmp_path, monkeypatch, tiny_model, zorvex_collection):
     """Every command from terms to encoded vectors; each says what it wrote and what to run next."""
     monkeypatch.chdir(tmp_path)
@@ -444,6 +446,7 @@ def test_diagnose_without_a_term_shows_the_whole_model(sparse_adapt, extended, t
     assert content["drift"] is None
 
 
+@pytest.mark.plugins("research")
 @pytest.mark.parametrize(
     ("words", "first"),
     [(["run", "--template"], "# A run file"), (["evaluate", "--template"], "# A suite")],

@@ -43,6 +43,7 @@ def of_research(page: list[str]) -> list[str]:
     return " ".join(page[page.index("Research") + 1 :]).split()
 
 
+@pytest.mark.plugins("research")
 def test_the_page_fits_on_one_screen_and_has_every_command(page):
     assert len(page) <= SCREEN
     assert max(map(len, page)) <= 80
@@ -51,6 +52,7 @@ def test_the_page_fits_on_one_screen_and_has_every_command(page):
     assert sorted([*listed, *of_research(page)]) == names()
 
 
+@pytest.mark.plugins("research")
 def test_research_stands_after_the_main_path(page):
     panels = [line for line in page if line in app.PANELS]
     assert panels == list(app.PANELS)
@@ -58,6 +60,7 @@ def test_research_stands_after_the_main_path(page):
     assert set(of_research(page)) == RESEARCH
 
 
+@pytest.mark.plugins("research")
 def test_a_summary_is_a_line_that_isnt_broken(page):
     for line in filter(None, page[page.index("Start") :]):
         assert line in app.PANELS or line.startswith("  "), line
@@ -75,6 +78,7 @@ READS_AS_THE_MODEL_SAYS = {  # encodes, and still has no --max-tokens: why
 }
 
 
+@pytest.mark.plugins("engines")
 def test_every_command_that_encodes_can_be_told_how_much_of_a_text_to_read():
     commands = {name: each for found in app.every_command().values() for name, each in found.items()}
     options = {
@@ -86,6 +90,7 @@ def test_every_command_that_encodes_can_be_told_how_much_of_a_text_to_read():
     assert all("--max-tokens" not in options[name] for name in READS_AS_THE_MODEL_SAYS)
 
 
+@pytest.mark.plugins("packs")
 def test_an_argument_that_takes_many_values_is_the_last_one():
     """Or the last of its values would be taken for the next argument: `unpack FILE FILE`."""
     arguments = {
@@ -117,6 +122,7 @@ def test_a_shell_gets_a_completion_script():
     assert "complete -o default -F" in done.stdout
 
 
+@pytest.mark.plugins("engines")
 @pytest.mark.parametrize(
     ("typed", "completed"),
     [
@@ -173,6 +179,7 @@ def test_resuming_is_named_once_and_only_where_it_counts():
     assert app._interrupted([]) == "stopped; nothing was written"
 
 
+@pytest.mark.plugins("engines")
 def test_being_terminated_says_what_ctrl_c_says(sparse_adapt, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     before = signal.getsignal(signal.SIGTERM)

@@ -6,86 +6,65 @@ from pathlib import Path
 from textwrap import indent
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
-from odd import export
-from scipy.sparse import random as random_matrix
 
-from sparse_adapt.collection import readers
+from sparse_adapt.collection.readers import Document, read_documents
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.objectives.loss_terms import term
 from sparse_adapt.pipeline.plan import settings_for
-from sparse_adapt.plugins.engines import formats
-from sparse_adapt.plugins.engines.formats import open_engine
-from sparse_adapt.plugins.engines.parity import check_engine
-from sparse_adapt.registry import Plugin, registry
+from sparse_adapt.registry import Plugin, StageRow, registry
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.selection import evidence
 from sparse_adapt.selection.evidence import Kind
 from sparse_adapt.selection.ruling import Case, rule
-from sparse_adapt.stages import table
 from sparse_adapt.stages.distill import Distill, DistillWeights
 from sparse_adapt.stages.runner import carry_out_stage
 
+PLUGGED = "pumps/__init__"
 PAGE = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
 PLACED = re.compile(
-    r"`(?:sparse_adapt|diagnostics)/(?:\w+/)*(\w+)\.py`:\n\n```python\n(.*?)^```$", re.DOTALL | re.MULTILINE
+    r"`(?:(?:sparse_adapt|diagnostics)/(?:\w+/)*|(pumps/))(\w+)\.py`:\n\n```python\n(.*?)^```$",
+    re.DOTALL | re.MULTILINE,
 )
-FILES = dict(PLACED.findall(PAGE))
-
-
-def row_of(name, kind):
-    """The row that the page shows for a file, as an object of its table's kind."""
-    shown = re.search(rf'^{kind.__name__}\("{name}".*$', PAGE, re.MULTILINE)
-    assert shown
-    row = eval(shown[0], {kind.__name__: kind})
-    return (
-        row._replace(place=re.sub(r"sparse_adapt\.\w+\.", "", row.place)) if "place" in kind._fields else row
-    )
+FILES = {f"{package}{name}": text for package, name, text in PLACED.findall(PAGE)}
 
 
 @pytest.fixture
 def added(tmp_path, monkeypatch):
-    """The files of the page as modules of their own names."""
+    """The files of the page as modules of their own names, those of the plug-in in a package without its plug-in."""
+    (tmp_path / "pumps").mkdir()
     for name, text in FILES.items():
-        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+        (tmp_path / f"{name}.py").write_text("" if name == PLUGGED else text, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     yield
     for name in FILES:
-        sys.modules.pop(name, None)
+        sys.modules.pop(name.removesuffix("/__init__").replace("/", "."), None)
+
+
+def row_of_stage(name):
+    """The row that the page shows for a stage."""
+    shown = re.search(rf'StageRow\("{name}".*?\)', PAGE)
+    assert shown
+    return eval(shown[0], {"StageRow": StageRow})
 
 
 def test_each_file_is_under_thirty_lines():
-    assert {"quiet", "plain", "length", "mails", "heaviest"} <= FILES.keys()
+    assert {PLUGGED, "pumps/quiet", "pumps/plain", "pumps/mails", "length", "heaviest"} <= FILES.keys()
     for name, text in FILES.items():
         assert len([line for line in text.splitlines() if line.strip()]) < 30, name
 
 
 def test_a_stage_is_added(added, tmp_path, monkeypatch, tiny_model, zorvex_collection):
-    monkeypatch.setattr(table, "STAGES", (*table.STAGES, row_of("quiet", table.StageRow)))
+    monkeypatch.setitem(registry().plugins, "pumps", Plugin(stages=[row_of_stage("quiet")]))
     inputs = {"terms": zorvex_collection}
     carry_out_stage("extend", str(tiny_model), inputs, Place(tmp_path / "extended"))
     settings = settings_for("quiet", overrides={"steps": 5, "train": "all"})
     done = carry_out_stage("quiet", str(tmp_path / "extended"), {}, Place(tmp_path / "quiet"), settings)
     assert done.record["stage"] == "quiet"
     assert "false_activations" in done.message
-
-
-def test_an_engine_is_added(added, tmp_path, monkeypatch):
-    row = row_of("plain", formats.EngineRow)._replace(module="plain")
-    monkeypatch.setitem(registry().plugins, "theirs", Plugin(engines={"plain": row}))
-    vectors = random_matrix(40, 20, density=0.3, random_state=1, format="csr", dtype=np.float32)
-    documents = EncodedBatch([f"d{row}" for row in range(40)], vectors)
-    export("plain", tmp_path / "out", [f"t{column}" for column in range(20)], documents)
-    queries = EncodedBatch(["q0", "q1", "q2"], vectors[:3])
-    with open_engine("plain", tmp_path / "out") as engine:
-        parity = check_engine(engine, documents, queries)
-    assert parity.faults == ()
-    assert parity.kinds["same"] > 0
 
 
 def test_a_loss_term_is_added(added, tmp_path, tiny_model, zorvex_collection):
@@ -112,18 +91,15 @@ def test_the_loss_term_by_hand(added):
 
 
 def test_a_reader_is_added(added, tmp_path, monkeypatch):
-    from mails import read_mails
-
-    row = re.search(r'^".mbox": .*$', PAGE, re.MULTILINE)[0]
-    rows = eval(f"{{{row}}}", {"read_mails": read_mails})
-    monkeypatch.setitem(readers.READERS, "documents", readers.READERS["documents"] | rows)
+    readers = {"documents": {".mbox": "pumps.mails:read_mails"}}
+    monkeypatch.setitem(registry().plugins, "pumps", Plugin(readers=readers))
     mail = "From me\nMessage-ID: {0}\nSubject: Pumps\n\nThe pump {0}.\n\n"
     (tmp_path / "box.mbox").write_text("".join(map(mail.format, ("m1", "m2"))))
-    found = [*readers.read_documents(tmp_path / "box.mbox")]
-    assert found == [readers.Document(name, f"The pump {name}.\n", "Pumps") for name in ("m1", "m2")]
+    found = [*read_documents(tmp_path / "box.mbox")]
+    assert found == [Document(name, f"The pump {name}.\n", "Pumps") for name in ("m1", "m2")]
     (tmp_path / "box.mbox").write_text(mail.format("m1") * 2)
     with pytest.raises(InputError, match=r'box\.mbox:2: duplicate document id "m1"'):
-        [*readers.read_documents(tmp_path / "box.mbox")]
+        [*read_documents(tmp_path / "box.mbox")]
 
 
 def test_a_diagnostic_is_added(added, tiny_model):

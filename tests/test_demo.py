@@ -17,9 +17,6 @@ from sparse_adapt.pipeline.demo_report import tabulate_demo
 from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
-from sparse_adapt.plugins.pages.stages import before_after
-from sparse_adapt.plugins.pages.subject import read_subject
-from sparse_adapt.plugins.pages.terms import find_terms
 from sparse_adapt.report.tables import to_json
 from sparse_adapt.retrieve.activity import background_queries
 from sparse_adapt.retrieve.encode import encode
@@ -142,7 +139,10 @@ def test_function_share_by_hand(tiny_model):
 # -- the table and the pictures -------------------------------------------------------------------
 
 
+@pytest.mark.plugins("pages")
 def test_the_page_draws_the_share_of_queries_that_activate_a_term(done):
+    from sparse_adapt.plugins.pages.stages import before_after
+
     (column,) = (copy.deepcopy(each) for each in done.report["demo"]["columns"] if each["name"] == "distill")
     column["general"]["background texts"]["false_activations"] = 0.4
     column["general"]["general"]["false_activations"], column["control_active"] = 0.2, 0.1
@@ -168,8 +168,13 @@ def test_ten_rows_decide_and_the_whole_table_holds_their_figures(done):
     assert ours["hard query: ranks of its 3 documents"] == f"{min(ranks)} to {max(ranks)}"
 
 
+@pytest.mark.plugins("pages")
 def test_one_quantity_has_one_figure_in_table_picture_and_page(done):
     """The weight where a term is meant, and how many background queries activate one."""
+    from sparse_adapt.plugins.pages.stages import before_after
+    from sparse_adapt.plugins.pages.subject import read_subject
+    from sparse_adapt.plugins.pages.terms import find_terms
+
     last, subject = done.report["demo"]["columns"][-1], read_subject(done.folder)
     (found,) = find_terms(subject)
     meant = float(np.mean(list(last["terms"][0]["meant"].values())))

@@ -119,6 +119,7 @@ def test_a_long_command_goes_on_after_a_backslash():
     assert rendered_line("sparse-adapt demo") == "  sparse-adapt demo\n"
 
 
+@pytest.mark.plugins("engines")
 def test_a_printed_result_breaks_no_word_of_a_command(tiny_model, tmp_path):
     folder = tmp_path / f"a folder {'x' * 100}"
     made = sa.export("opensearch", tiny_model, ["a bird sings"], folder, device="cpu")

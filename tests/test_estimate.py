@@ -34,6 +34,7 @@ def stages(rows: dict[str, float]) -> list[str]:
     return [what.rpartition(" ")[2] for what in rows if " steps of " in what]
 
 
+@pytest.mark.plugins("research")
 def test_stages_that_arent_carried_out_cost_nothing():
     assert stages(told()) == [] and any("general questions" in what for what in told())
     assert stages(told(stages=("rank",))) == ["rank"]

@@ -18,7 +18,6 @@ from sparse_adapt.model.query_side import QuerySide
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.pipeline.plan import settings_for
-from sparse_adapt.plugins.engines.onnx import OnnxEncoder
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch
 from sparse_adapt.stages.preserve import Preserve, PreserveBatch, SparsePreserve
@@ -105,8 +104,11 @@ def test_explained_and_diagnosed_its_numbers_are_those_of_the_encoder(name, fold
     assert found.matches[0].score == pytest.approx(scores.max(), rel=1e-5)
 
 
+@pytest.mark.plugins("engines")
 @pytest.mark.parametrize("name", ["log1p_relu", "sum"])
 def test_the_graph_pools_as_the_model_does(name, folders, tmp_path):
+    from sparse_adapt.plugins.engines.onnx import OnnxEncoder
+
     model = SparseEncoder.load(folders[name])
     sa.export("onnx", folders[name], None, tmp_path / "out", device="cpu")
     texts = ["the server of a client", "a backup of the database"]

@@ -93,6 +93,7 @@ def test_scales_begin_as_fourth_roots_and_learn_as_logarithms():
     assert counted == pytest.approx([3 * learnt[0], 2 * learnt[1], 0.0])
 
 
+@pytest.mark.plugins("research")
 @pytest.mark.parametrize("page", ["method.md", "published.md"])
 def test_each_formula_has_the_code_and_the_test_that_its_page_names(page):
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
@@ -101,5 +102,6 @@ def test_each_formula_has_the_code_and_the_test_that_its_page_names(page):
     for module, name, tests, test in rows:
         place = module if module.startswith("diagnostics") else f"sparse_adapt.{module}"
         assert hasattr(import_module(place), name), f"{place}:{name}"
-        source = (ROOT / "tests" / f"{tests}.py").read_text(encoding="utf-8")
+        (file,) = (ROOT / "tests").rglob(f"{tests}.py")
+        source = file.read_text(encoding="utf-8")
         assert re.search(rf"^(def|class) {test}\b", source, re.MULTILINE), f"{tests}.py::{test}"

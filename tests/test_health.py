@@ -15,7 +15,6 @@ from sparse_adapt.model.health import Head, sickness, unreachable
 from sparse_adapt.model.query_side import QuerySide
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
-from sparse_adapt.plugins.research.stages.dynamic import Dynamic
 from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.synthetic.background import check_head, head_of
 from sparse_adapt.terms.mining import Term
@@ -87,7 +86,10 @@ def test_a_stage_stops_before_it_teaches_a_sick_model(tiny_model, zorvex_collect
         assert not (tmp_path / stage).exists() and not (tmp_path / f"{stage}.partial").exists()
 
 
+@pytest.mark.plugins("research")
 def test_a_stage_that_makes_a_model_sick_says_so_and_leaves_nothing(tiny_model, zorvex_collection, tmp_path):
+    from sparse_adapt.plugins.research.stages.dynamic import Dynamic
+
     named = {"corpus": zorvex_collection}
     settings = Dynamic(steps=6, learning_rate=0.3, train="all")
     with pytest.raises(

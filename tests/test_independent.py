@@ -16,7 +16,6 @@ from lxml import etree
 from sparse_adapt.collection.glossary import read_dictionary
 from sparse_adapt.collection.readers import read_documents, read_judgements, read_queries, read_run
 from sparse_adapt.errors import InputError
-from sparse_adapt.plugins.files.markup import text_of_page
 
 SIGNS = some.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\u2028\u2029\ufeff")
 WORDS = some.text(SIGNS, min_size=1, max_size=20).map(str.strip).filter(str)
@@ -129,9 +128,12 @@ def test_glossaries_as_lxml_reads_them(place, texts):
     assert {(each.term, each.definition) for each in read_dictionary(path)} == theirs
 
 
+@pytest.mark.plugins("files")
 @often
 @given(parts=some.lists(WORDS, min_size=1, max_size=5))
 def test_pages_as_beautiful_soup_reads_them(parts):
+    from sparse_adapt.plugins.files.markup import text_of_page
+
     page = "".join(f"<p>{html.escape(part)}</p>\n" for part in parts)
     theirs = BeautifulSoup(f"<html><body>{page}</body></html>", "html.parser").get_text()
     assert text_of_page(f"<html><body>{page}</body></html>", "a.html").text == single(theirs)

@@ -111,6 +111,7 @@ def test_a_glossary_is_a_list_as_well_as_lines(tmp_path, content, found):
     assert definitions_of(content) == found
 
 
+@pytest.mark.plugins("files")
 @pytest.mark.parametrize("name", ["cards.txt", "onto.owl", "glossary", "g.docx", "g.txt.gz"])
 def test_an_ending_that_no_glossary_has_is_refused_with_those_it_may_have(tmp_path, name):
     with pytest.raises(InputError) as caught:
@@ -155,6 +156,7 @@ def test_the_parts_of_a_corpus_are_read_in_the_order_of_their_names(tmp_path, ca
         list(read_documents(tmp_path))
 
 
+@pytest.mark.plugins("files")
 def test_parts_of_parquet_and_compressed_ones(tmp_path):
     pandas = pytest.importorskip("pandas")
     (tmp_path / "tables").mkdir()
@@ -175,6 +177,7 @@ def test_other_files_are_no_parts(tmp_path, others):
         read_documents(tmp_path)
 
 
+@pytest.mark.plugins("files")
 def test_texts_are_read_and_what_lies_beside_them_is_counted(tmp_path, capfd):
     put(tmp_path, "a.md", "# Title\n\ntext")
     put(tmp_path, "export.jsonl", '{"_id": "a", "text": "b"}\n')

@@ -53,6 +53,7 @@ def extended_with_inputs(
     return str(folder / "new"), named
 
 
+@pytest.mark.plugins("research")
 @pytest.mark.parametrize(("name", "given", "dense"), CASES)
 def test_a_stage_teaches_the_same_in_parts(
     name, given, dense, tiny_model, zorvex_collection, tmp_path, monkeypatch

@@ -24,6 +24,7 @@ def sources(notebook):
     return [(cell.cell_type, cell.source) for cell in notebook.cells]
 
 
+@pytest.mark.plugins("engines")
 def test_the_notebook_is_what_its_script_makes(script):
     saved = nbformat.read(NOTEBOOK, as_version=4)
     nbformat.validate(saved)

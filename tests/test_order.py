@@ -35,6 +35,7 @@ def imported(path: Path, package: str) -> Iterator[str]:
             )
 
 
+@pytest.mark.plugins("pages")
 def test_the_order_names_every_module_once():
     assert sorted(READING_ORDER) == sorted({unit(path) for path in MODULES})
 
@@ -53,6 +54,7 @@ def test_data_is_cut_into_lines_at_newlines_only():
     assert {path.relative_to(ROOT).as_posix() for path in cutting} <= of_messages
 
 
+@pytest.mark.plugins("pages")
 def test_only_pages_and_the_api_import_diagnostics():
     users = {unit(path) for path in MODULES if "from diagnostics" in path.read_text(encoding="utf-8")}
     assert users == {"plugins", "api"}

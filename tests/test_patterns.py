@@ -88,6 +88,7 @@ def test_each_pattern_is_linear():
     assert not slow
 
 
+@pytest.mark.plugins("llm")
 @pytest.mark.parametrize(
     "text",
     ["x" * 200_000, "x-" * 100_000, "x." * 100_000, "\n" * 200_000, "```" + " " * 200_000, "a@" * 100_000],

@@ -70,6 +70,7 @@ def test_one_loss_weight_leaves_the_others(run_file):
     assert plan.settings["distill"].weights.model_dump() == {**usual, "kd": 0.125}
 
 
+@pytest.mark.plugins("research")
 @pytest.mark.parametrize(
     "text",
     [

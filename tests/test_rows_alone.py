@@ -106,6 +106,7 @@ def test_a_term_that_comes_later_leaves_an_earlier_one_alone(encoder):
     assert not torch.equal(rows_of(encoder, [first + 1])[1], kubectl[1])
 
 
+@pytest.mark.plugins("research")
 @pytest.mark.parametrize("stage", ["warmup", "distill", "rank", "preserve", "joint"])
 def test_stages_without_a_fit_refuse_it(stage):
     with pytest.raises(
@@ -138,6 +139,7 @@ def test_a_model_without_new_tokens_is_refused(sparse_adapt, tiny_model, zorvex_
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.plugins("packs")
 def test_the_command_writes_a_model_that_a_pack_can_be_made_of(
     sparse_adapt, tiny_model, zorvex_collection, tmp_path
 ):

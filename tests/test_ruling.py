@@ -6,7 +6,6 @@ from html import unescape
 import pytest
 
 from sparse_adapt.pipeline.report import ruling_of
-from sparse_adapt.plugins.pages.run import write_run_page
 from sparse_adapt.report.tables import MARKDOWN_SIGNS
 from sparse_adapt.selection.evidence import GENERAL, KNOWN_ITEMS, Evidence
 from sparse_adapt.selection.ruling import Case, Ruling, rule
@@ -182,7 +181,10 @@ def test_a_ruling_survives_json():
     assert Ruling.of(json.loads(json.dumps(ruling.plain()))) == ruling
 
 
+@pytest.mark.plugins("pages")
 def test_report_page_card_and_terminal_say_the_same(sparse_adapt, tmp_path, tiny_run, monkeypatch):
+    from sparse_adapt.plugins.pages.run import write_run_page
+
     report = json.loads((tiny_run / "report.json").read_text())
     ruling = ruling_of(report)
     assert ruling.plain() == report["ruling"]

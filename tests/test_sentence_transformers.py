@@ -3,7 +3,7 @@
 import json
 
 import torch
-from odd import with_scales
+from scaled import with_scales
 from sentence_transformers import SparseEncoder as Theirs
 from torch.testing import assert_close
 

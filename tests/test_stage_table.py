@@ -73,6 +73,7 @@ def test_inputs_are_read_once_and_candidates_with_the_ids_of_the_corpus(zorvex_c
     assert given.get(DICTIONARY) is None
 
 
+@pytest.mark.plugins("research")
 def test_a_stage_is_refused_before_its_model_is_loaded(tmp_path):
     write_documents(tmp_path / "corpus.jsonl", [Document("a", "text")])
     with pytest.raises(ConfigError, match="needs pairs"):

@@ -122,6 +122,7 @@ def test_an_edited_table_is_noticed(tmp_path, name, named):
     assert [work.carry_out(), work.carry_out()] == [True, False]
 
 
+@pytest.mark.plugins("files")
 @pytest.mark.parametrize("name", ["a.txt", "in/b.md", "c.html", "d.pdf"])
 def test_an_edited_text_of_a_folder_is_noticed_and_what_isnt_read_isnt(tmp_path, name):
     """A file named as a model's configuration doesn't make a model of the folder."""

@@ -151,6 +151,7 @@ def test_a_column_without_a_heading_holds_the_ids(tmp_path, capfd, name, content
     assert list(read_queries(asked)) == [Query("0", TEXT), Query("7", TEXT)]
 
 
+@pytest.mark.plugins("files")
 def test_a_data_frame_s_own_judgements_judge_its_own_documents(tmp_path):
     pandas = pytest.importorskip("pandas")
     texts, asked = [TEXT, "cats sleep all day", "taxes help"], ["pump", "cats", "taxes"]
@@ -251,6 +252,7 @@ def test_a_first_row_like_the_others_is_data(tmp_path):
     assert read_dictionary(put(tmp_path, "g.csv", rows))[0] == Definition("pump", "what a pump does for us")
 
 
+@pytest.mark.plugins("files")
 @pytest.mark.parametrize("ending", ["csv", "xlsx"])
 def test_an_abbreviation_has_its_expansion_and_its_description(tmp_path, ending):
     rows = [["Acronym", "Expansion", "Description"], ["ABC", "a big cat", "what we buy"], ["D", "dog", None],
@@ -358,6 +360,7 @@ QUEER = {"c.csv": "Lfd;Was\na;A zorvex decides what a team spends.\nb;A bird sin
 NAMED = ["--columns", "id=Lfd,text=Was,query_id=Lfd,query=Was"]
 
 
+@pytest.mark.plugins("engines")
 @pytest.mark.parametrize(
     "words",
     [

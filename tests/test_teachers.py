@@ -17,7 +17,6 @@ from sparse_adapt.errors import ModelError
 from sparse_adapt.files.writing import write_json
 from sparse_adapt.model.dense import DenseEncoder, fast_precision
 from sparse_adapt.model.idf import of_mean, scaled, sqrt_idf
-from sparse_adapt.plugins.research.suite.rankers import best
 from sparse_adapt.teachers.bm25 import Bm25
 from sparse_adapt.teachers.teacher import add_z_scores, z_scores
 
@@ -92,7 +91,10 @@ def test_every_member_has_the_same_say():
     assert total == pytest.approx(np.zeros((1, 2)))
 
 
+@pytest.mark.plugins("research")
 def test_the_best_of_level_scores_stand_in_document_order():
+    from sparse_adapt.plugins.research.suite.rankers import best
+
     ((rows, scores),) = best(np.array([[1.0, 3.0, 3.0, 2.0]], np.float32), 3)
     assert rows.tolist() == [1, 2, 3] and scores.tolist() == [3, 3, 2]
 

@@ -22,7 +22,6 @@ from torch.testing import assert_close
 from sparse_adapt.errors import ConfigError, InputError, MissingExtraError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
-from sparse_adapt.plugins.research.stages.published import Published
 from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.training import loop
@@ -167,7 +166,10 @@ def test_a_wider_body_learns_by_a_lower_rate_where_none_is_given(folder, monkeyp
     assert Parameters(encoder, one_given).groups()[1]["full_rate"] == 7e-4
 
 
+@pytest.mark.plugins("research")
 def test_each_stage_says_its_own_rate():
+    from sparse_adapt.plugins.research.stages.published import Published
+
     described = {
         kind: str(kind.model_fields["learning_rate"].description)
         for kind in (Training, Dictionary, Published)

@@ -44,6 +44,7 @@ def test_topics(tmp_path, topic, text):
     assert list(read_queries(put(tmp_path, topic))) == [Query("1", text)]
 
 
+@pytest.mark.plugins("files")
 @pytest.mark.parametrize(
     ("body", "document"),
     [

@@ -9,6 +9,8 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, TypeGuard, get_args, get_origin
 
@@ -20,7 +22,7 @@ from pydantic_core import PydanticUndefined
 from sparse_adapt.cli.app import every_command
 from sparse_adapt.pipeline.runfile import Top
 from sparse_adapt.pipeline.settings import AdaptSettings
-from sparse_adapt.plugins.research.suite import settings as suite
+from sparse_adapt.registry import registry
 from sparse_adapt.stages.table import find_stage, trained
 from sparse_adapt.synthetic.queries import QuerySettings
 from sparse_adapt.teachers.settings import CandidateSettings
@@ -31,10 +33,12 @@ OTHERS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("adapt", AdaptSettings),
     ("Synthetic queries", QuerySettings),
     ("Candidates", CandidateSettings),
-    ("A suite file", suite.SuiteFile),
-    ("A row of a suite", suite.SuiteRanker),
-    ("A collection of a suite", suite.SuiteCollection),
-    ("Groups of texts of a suite", suite.SuiteGroups),
+)
+OF_RESEARCH = (  # of a plug-in that a checkout may lack
+    ("A suite file", "SuiteFile"),
+    ("A row of a suite", "SuiteRanker"),
+    ("A collection of a suite", "SuiteCollection"),
+    ("Groups of texts of a suite", "SuiteGroups"),
 )
 COMMANDS_HEAD = """# Commands
 
@@ -67,8 +71,10 @@ def write(folder: Path) -> None:
 
 
 def commands() -> str:
-    """The page of commands: a table of all by panel, then each with its options."""
+    """The page of commands: a table of all by panel, then each with its options; what is missing is named."""
     panels, parts = every_command(), [COMMANDS_HEAD]
+    if missing := registry().missing:
+        parts.append(f"Missing plug-ins: {', '.join(missing)}; reinstall sparse-adapt for their commands.\n")
     for panel, rows_of_panel in panels.items():
         rows = [
             f"| [`{name}`](#{name}) | {_cell(_first_sentence(each.help))} |"
@@ -134,8 +140,15 @@ def settings() -> str:
         parts += [f"## {name}\n", _doc(stage.settings), "", "Beside what every stage has:\n"]
         parts += [_table(stage.settings, beside=Training)]
         parts += [_preset(name, keys) for name, keys in stage.presets.items()]
-    parts += [_section(title, kind) for title, kind in OTHERS]
+    parts += [_section(title, kind) for title, kind in (*OTHERS, *_of_research())]
     return "\n".join(parts)
+
+
+def _of_research() -> Iterator[tuple[str, type[BaseModel]]]:
+    """The settings of the plug-in research, where this checkout has it."""
+    if find_spec("sparse_adapt.plugins") is not None:
+        module = import_module("sparse_adapt.plugins.research.suite.settings")
+        yield from ((title, getattr(module, name)) for title, name in OF_RESEARCH)
 
 
 def _section(title: str, kind: type[BaseModel]) -> str:

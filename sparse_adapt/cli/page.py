@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
@@ -66,7 +67,8 @@ class Page(TyperGroup):
     ) -> "tuple[str | None, ClickCommand | None, list[str]]":
         """The command that the first word names. One that is none is told the nearest of all names."""
         if args and args[0] not in self.list_commands(ctx):
-            check_missing(args[0])
+            if not get_close_matches(args[0], self.list_commands(ctx)):
+                check_missing(args[0])
             for name in self.list_commands(ctx):
                 self.get_command(ctx, name)
         return super().resolve_command(ctx, args)

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from odd import with_scales
+from scaled import with_scales
 
 from sparse_adapt.collection.readers import Query
 from sparse_adapt.errors import MissingExtraError, ModelError

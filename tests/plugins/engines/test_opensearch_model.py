@@ -6,6 +6,7 @@ import zipfile
 
 import pytest
 import torch
+from scaled import with_scales
 from tokenizers import Tokenizer
 
 from sparse_adapt.errors import ModelError
@@ -18,7 +19,6 @@ from sparse_adapt.plugins.engines.opensearch_model import CONFIG_FILE, ZIP_FILE,
 from sparse_adapt.plugins.engines.writing import write_export
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.vectors.shards import encode_vectors
-from tests.odd import with_scales
 
 
 @pytest.fixture(scope="module")

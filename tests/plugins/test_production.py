@@ -23,7 +23,7 @@ from sparse_adapt.plugins.engines.manifest import read_export
 from sparse_adapt.plugins.engines.pgvector import how_to_load
 
 pytestmark = pytest.mark.slow
-PAGE = (Path(__file__).parents[1] / "docs" / "production.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "production.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PYTHON = [text for kind, text in BLOCK.findall(PAGE) if kind == "python"]
 QUERY = "why is gatrocraptic budgeting for version 3.2 of node.js so hard"

@@ -16,7 +16,7 @@ from sparse_adapt.plugins.engines.formats import engines
 from sparse_adapt.plugins.research.suite.settings import read_suite
 from tools import outputs
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 SMALL = ROOT / "notebooks" / "your_corpus"  # forty documents, a glossary and judged queries
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "benchmarks" / "README.md"]

@@ -7,8 +7,8 @@ module of the package, so that a renaming can't break it. Recorded are all files
 On the machine of the record, with OMP_NUM_THREADS as it was, each file must have the SHA-256 of the record. Other
 processors add in another order: there the numbers may differ a little (`recording.py` says how little), and texts
 without numbers not at all.
-`pytest tests/test_same_bytes.py --update-golden` records anew the cases that run, which ends the proof for them: a
-commit that does it says why their bytes changed.
+`pytest tests/plugins/test_same_bytes.py --update-golden` records anew the cases that run, which ends the proof for
+them: a commit that does it says why their bytes changed.
 """
 
 import json
@@ -23,7 +23,7 @@ from conftest import Ran
 from dense_models import tiny_dense
 from recording import difference, machine, on_disk, record
 
-RECORD = Path(__file__).parent / "golden" / "same_bytes" / "record.json"
+RECORD = Path(__file__).parents[1] / "golden" / "same_bytes" / "record.json"
 
 # {out}: where the case writes, a folder, or a file if a suffix follows; {NAME}: what the case of that name wrote.
 # The rest are INPUTS. {short} and {shorter} are training options; a case has three steps or a few more.
@@ -209,7 +209,7 @@ def inputs(
         "tiny": tiny_model,
         "zorvex": zorvex_collection,
         "dense": tiny_dense(tiny_model, folder / "dense"),
-        "mubrithal": Path(__file__).parent / "collections" / "mubrithal",
+        "mubrithal": Path(__file__).parents[1] / "collections" / "mubrithal",
     }
     rows = {
         "pairs": [{"query": query, "doc_id": name} for query, name in PAIRS.items()],

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.files.marker import checksum_of_bytes
 from sparse_adapt.files.place import Place
-from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.plugins.engines.engine import Engine
 from sparse_adapt.plugins.engines.layout import ExportSource
 from sparse_adapt.plugins.engines.manifest import ExportManifest
@@ -150,17 +148,3 @@ def vouch_anew(folder: Path) -> None:
     for part in manifest["parts"]:
         part["sha256"] = checksum_of_bytes((folder / part["path"]).read_bytes())
     path.write_text(json.dumps(manifest), encoding="utf-8")
-
-
-def with_scales(folder: Path) -> SparseEncoder:
-    """A model whose tokens have token scales."""
-    encoder = SparseEncoder.load(folder)
-    encoder.token_scales = some_scales(encoder.vocabulary_size)
-    return encoder
-
-
-def some_scales(size: int) -> NDArray[np.float32]:
-    """Token scales of a model's tokens (V): between .5 and 1.5 but for one, which is 0."""
-    token_scales = np.random.default_rng(0).uniform(0.5, 1.5, size).round(2).astype(np.float32)
-    token_scales[size // 2] = 0.0
-    return token_scales
