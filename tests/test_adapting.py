@@ -441,6 +441,7 @@ def test_another_script_and_very_long_documents_are_adapted_to(tmp_path, tiny_mo
     assert adapt(asked, Place(tmp_path / "run"), Heard()).model.is_dir()
 
 
+@pytest.mark.plugins("research")
 def test_with_only_new_terms_taught_the_others_keep_their_vectors(tmp_path, request_, corpus):
     first = adapt(request_, Place(tmp_path / "first"), Heard())
     more = [document(number, name) for number, name in enumerate(SUBJECTS)]

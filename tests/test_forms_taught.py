@@ -117,6 +117,7 @@ def test_the_graph_pools_as_the_model_does(name, folders, tmp_path):
     np.testing.assert_allclose(found, encode(model, texts, "query").toarray(), atol=1e-4)
 
 
+@pytest.mark.plugins("engines")
 @pytest.mark.parametrize(
     ("name", "format", "problem"),
     [

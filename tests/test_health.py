@@ -72,6 +72,7 @@ def test_a_table_s_queries_are_counted_by_the_table(tiny_model):
     assert 0 < head_of(encoder).nonzero_query <= 64
 
 
+@pytest.mark.plugins("research")
 def test_a_stage_stops_before_it_teaches_a_sick_model(tiny_model, zorvex_collection, tmp_path):
     encoder = SparseEncoder.load(tiny_model)
     with torch.no_grad():

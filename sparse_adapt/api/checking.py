@@ -58,7 +58,7 @@ class Checked(CommandResult):
 def check(corpus: CorpusNamed, model: Model = "splade-tiny", *, columns: Columns = ()) -> Checked:
     """Read a corpus and the files beside it, and report mistakes.
 
-    The check ends at the first bad line. It counts the documents that are longer than the model reads.
+    The check ends at the first bad line. It says how much of the documents the model reads.
 
     Every file of a known name in the corpus's folder or beside its file is read, judgements of every split too. Raises
     InputError for the first line that is wrong.
@@ -107,27 +107,24 @@ def check(corpus: CorpusNamed, model: Model = "splade-tiny", *, columns: Columns
 
 
 def _cut(texts: Sequence[str], model: "ModelLike") -> list[str]:
-    """How many documents a model doesn't read to the end, and how much of these it reads; nothing where all are."""
+    """How much of the documents a model reads, and what reads the rest; nothing where it reads all."""
+    from sparse_adapt.api.models import Model
     from sparse_adapt.collection.streams import evenly
-    from sparse_adapt.model.encoder import read_vocabulary
-    from sparse_adapt.model.folder import ModelFolder
-    from sparse_adapt.model.saved import tokenizer_of
+    from sparse_adapt.model.kinds import load_encoder
+    from sparse_adapt.model.sparse import SparseEncoder
+    from sparse_adapt.model.windows import PartRead
 
-    name = str(getattr(model, "source", model))
-    tokenizer = tokenizer_of(name)
-    _, most, windows = read_vocabulary(ModelFolder.of(name).path)
-    looked_at = list(evenly(texts, LOOKED_AT))
-    tokenizer.backend_tokenizer.no_truncation()
-    read = tokenizer.backend_tokenizer.encode_batch_fast(looked_at)
-    long = [len(each.ids) for each in read if len(each.ids) > most]
-    if not long or windows is not None:
+    encoder = model.encoder if isinstance(model, Model) else load_encoder(model)
+    part = PartRead.of(list(evenly(texts, LOOKED_AT)), encoder.tokenizer, encoder.max_tokens)
+    whole, said = "cover every document whole", f"{getattr(model, 'source', model)} reads {part}"
+    if not part.longer:
         return []
-    among = "" if len(looked_at) == len(texts) else " looked at"
-    share = most * len(long) / sum(long)
-    return [
-        f"{len(long):,} of {len(looked_at):,} documents{among} are longer than the {most} tokens that {name} reads; it "
-        f"reads {share:.0%} of them, and all with --windows {most}"
-    ]
+    if not isinstance(encoder, SparseEncoder):
+        return [said]
+    if encoder.words is not None:
+        return [f"{said}; its exact words {whole}"] if encoder.windows is None else []
+    by_windows = f"and --windows {encoder.max_tokens} reads it whole"
+    return [] if encoder.windows else [f"{said}; exact words (sparse-adapt words) {whole}, {by_windows}"]
 
 
 def _first(corpus: str, names: Sequence[str]) -> Path | None:

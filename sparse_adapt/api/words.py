@@ -19,6 +19,7 @@ from sparse_adapt.api.options import (
 from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.errors import ConfigError, ModelError
 from sparse_adapt.files.place import Place
+from sparse_adapt.model.exact.defaults import HEAVIEST, ONLY_DOMAIN, SHARE, TITLE
 from sparse_adapt.report.progress import progress_bars
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Row
@@ -75,15 +76,15 @@ def add_words(
     out: Annotated[str | Path | None, out_option("Folder to write the model in.", "DIR")] = None,
     *,
     share: Annotated[
-        float,
+        float | None,
         Option(
-            "Part of exact words in a score: 1 makes words and the model's weights equally strong. 1 is best where the "
-            "index holds one field alone.",
+            "Part of exact words in a score: 1 makes words and the model's weights equally strong.",
             ge=0,
             le=1e6,
+            shown=f"{SHARE:g}; {ONLY_DOMAIN:g} with --only-domain",
         ),
-    ] = 0.5,
-    title: Annotated[float, Option("What a word of the title counts once more.", ge=0, le=1e6)] = 1.0,
+    ] = None,
+    title: Annotated[float, Option("What a word of the title counts once more.", ge=0, le=1e6)] = TITLE,
     prune: Annotated[
         int,
         Option(
@@ -91,7 +92,7 @@ def add_words(
             metavar="N",
             ge=0,
         ),
-    ] = 64,
+    ] = HEAVIEST,
     language: Annotated[
         str | None,
         Option(
@@ -102,7 +103,9 @@ def add_words(
     ] = None,
     only_domain: Annotated[
         bool,
-        Option("The index holds nothing but this corpus: words count by its statistics alone."),
+        Option(
+            "The index holds nothing but this corpus: words count by its statistics alone, and as much as weights."
+        ),
     ] = False,
     query_side: Annotated[
         Literal["model", "idf"],
@@ -113,7 +116,10 @@ def add_words(
     ] = "model",
     update: Annotated[
         bool,
-        Option("Take new statistics into a model that has exact words; documents keep their vectors."),
+        Option(
+            "Take new statistics, and a share that is named, into a model that has exact words; documents keep their "
+            "vectors."
+        ),
     ] = False,
     columns: Columns = (),
     device: Device = "auto",
@@ -155,7 +161,7 @@ def add_words(
         if encoder.words is None:
             encoder.words = exact_words(encoder, source.read, options, advance)
         else:
-            encoder.words = updated(encoder.words, source.read, only_domain=only_domain, progress=advance)
+            encoder.words = updated(encoder.words, source.read, options, advance)
     base = loaded.source
     if place is not None:
         loaded.save(place.folder, overwrite=overwrite)

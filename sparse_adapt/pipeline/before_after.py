@@ -2,8 +2,8 @@
 items, judged queries.
 
 A term's amount is taken from its logit in every text. Vectors change in the moved terms' own columns alone, so they
-follow from logits without encoding anything again, and only queries that activate a moved term find anything
-else. Dimensions: N texts, T terms, V vocabulary.
+follow from logits without encoding anything again, and only queries that touch a column that moved find anything
+else. Exact words stay beside them. Dimensions: N texts, T terms, V vocabulary, W with words.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,12 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document
+from sparse_adapt.model.exact.words import FIRST_WORD
+from sparse_adapt.model.forms import heaviest
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.activity import Activity, Bools, Floats, background_queries
+from sparse_adapt.retrieve.columns import beside, only, used_columns
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors
 from sparse_adapt.selection.retention import known_of
@@ -58,6 +61,41 @@ def lowered(texts: Activity, amounts: Amounts) -> csr_matrix:
     return whole
 
 
+@dataclass(frozen=True)
+class SearchedTexts:
+    """What texts activate, and their exact words (N, W) if any.
+
+    `most`: weights of a text that count beside its words, all by default.
+    """
+
+    activity: Activity
+    words: csr_matrix | None = None
+    most: int | None = None
+
+    @classmethod
+    def of_queries(cls, model: SparseEncoder, texts: Sequence[str]) -> "SearchedTexts":
+        """Queries, with their exact words where the model has some."""
+        words = None if model.words is None else model.words.queries(texts, model.tokenizer)
+        return cls(Activity.of(model, texts, "query"), words)
+
+    @classmethod
+    def of_documents(cls, texts: Activity, documents: Sequence[Document]) -> "SearchedTexts":
+        """The same of documents, whose heaviest weights alone count beside words."""
+        words = texts.model.words
+        return (
+            cls(texts) if words is None else cls(texts, words.documents(documents), words.settings.heaviest)
+        )
+
+    def searched(self, amounts: Amounts) -> csr_matrix:
+        """Their vectors with every term lowered by its amount: (N, V), or (N, W) with exact words beside."""
+        weights = lowered(self.activity, amounts)
+        return weights if self.words is None else beside(heaviest(weights, self.most), self.words, FIRST_WORD)
+
+    def as_it_is(self) -> csr_matrix:
+        """The same with no term moved."""
+        return self.searched(np.zeros(len(self.activity.tokens), np.float32))
+
+
 # -- figures --------------------------------------------------------------------------------------
 
 
@@ -77,22 +115,27 @@ class EncodedQueries:
     name: str
     measure: str
     collection: Collection
-    texts: Activity
+    texts: SearchedTexts
     documents: csr_matrix
 
     @classmethod
-    def of(cls, name: str, measure: str, collection: Collection, documents: Activity) -> "EncodedQueries":
+    def of(
+        cls, name: str, measure: str, collection: Collection, documents: SearchedTexts
+    ) -> "EncodedQueries":
         """The queries over documents, encoded once for every amount."""
-        texts = Activity.of(documents.model, [query.text for query in collection.queries], "query")
-        return cls(name, measure, collection, texts, documents.vectors)
+        model, texts = documents.activity.model, [query.text for query in collection.queries]
+        return cls(name, measure, collection, SearchedTexts.of_queries(model, texts), documents.as_it_is())
 
     @cached_property
     def before(self) -> ModelResult:
         """The measures of the queries with no term moved."""
-        return evaluate_vectors(self.texts.vectors, self.documents, self.collection, DEPTH)
+        return evaluate_vectors(self.texts.as_it_is(), self.documents, self.collection, DEPTH)
 
     def before_after(self, amounts: Amounts, documents: csr_matrix) -> list[BeforeAfter]:
-        """The measure before and after, of all queries and of each kind where there are several. documents: (N, V)."""
+        """The measure before and after, of all queries and of each kind where there are several.
+
+        documents: (N, V or W) as they are searched then.
+        """
         after = self._after(amounts, documents)
         kinds = self.before.kinds if len(self.before.kinds) > 1 else ()
         chosen = [(self.name, np.ones(len(after), np.bool_))]
@@ -105,11 +148,11 @@ class EncodedQueries:
         ]
 
     def _after(self, amounts: Amounts, documents: csr_matrix) -> NDArray[np.float64]:
-        """The measure of each query (queries,) with terms moved: another one only where it activates a moved term."""
+        """The measure of each query (queries,) with terms moved: another one only where it touches what moved."""
         values = self.before.values[self.measure].copy()
-        vectors = lowered(self.texts, amounts)
-        active = self.texts.active | (logits_less(self.texts, amounts) > 0)
-        rows = np.flatnonzero(active[:, amounts != 0].any(axis=1))
+        before, vectors = self.texts.as_it_is(), self.texts.searched(amounts)
+        moved = used_columns([documents - self.documents, vectors - before])
+        rows = np.flatnonzero((only(before, moved) + only(vectors, moved)).getnnz(axis=1))
         if len(rows):
             few = replace(self.collection, queries=tuple(self.collection.queries[row] for row in rows))
             values[rows] = evaluate_vectors(vectors[rows], documents, few, DEPTH).values[self.measure]
@@ -122,7 +165,7 @@ class Scales:
 
     background: Activity
     own: Activity | None = None
-    documents: Activity | None = None
+    documents: SearchedTexts | None = None
     query_sets: Sequence[EncodedQueries] = ()
 
     @classmethod
@@ -147,12 +190,13 @@ class Scales:
     def over(cls, texts: Activity, documents: Sequence[Document], judged: Collection | None) -> "Scales":
         """The same for documents that are encoded."""
         items = known_of(documents, texts.says_any)
+        searched = SearchedTexts.of_documents(texts, documents)
         sets = []
         if items is not None:
-            sets.append(EncodedQueries.of("two words of a document, MRR@10", KNOWN, items, texts))
+            sets.append(EncodedQueries.of("two words of a document, MRR@10", KNOWN, items, searched))
         if judged is not None:
-            sets.append(EncodedQueries.of("judged queries, nDCG@10", MEASURE, judged, texts))
-        return cls(_background(texts.model), None, texts, sets)
+            sets.append(EncodedQueries.of("judged queries, nDCG@10", MEASURE, judged, searched))
+        return cls(_background(texts.model), None, searched, sets)
 
     def before_after(self, amounts: Amounts) -> list[BeforeAfter]:
         """Every figure without the amounts (T,) and with them."""
@@ -168,14 +212,14 @@ class Scales:
         ]
         if self.documents is None:
             return rows
-        says = self.documents.says
-        before, after = (np.maximum(logits_less(self.documents, each), 0.0) for each in (nothing, amounts))
+        texts, says = self.documents.activity, self.documents.activity.says
+        before, after = (np.maximum(logits_less(texts, each), 0.0) for each in (nothing, amounts))
         if says.any():
             rows.append(_share("documents that say a term and activate it", before, after, says))
             means = float(before[says].mean()), float(after[says].mean())
             rows.append(BeforeAfter("largest logit of a term where it is said", means[0], means[1]))
         rows.append(_share("other documents that activate a term", before, after, ~says))
-        vectors = lowered(self.documents, amounts)
+        vectors = self.documents.searched(amounts)
         return [
             *rows,
             *(each for queries in self.query_sets for each in queries.before_after(amounts, vectors)),

@@ -44,7 +44,7 @@ from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
 from sparse_adapt.retrieve.search import top_k
 from sparse_adapt.selection.comparison import JudgedDocuments, judged_evidence
-from sparse_adapt.selection.questions import general_collection
+from sparse_adapt.selection.questions import SOME, general_collection
 from sparse_adapt.selection.retention import (
     EncodedCollection,
     Groups,
@@ -61,7 +61,6 @@ from sparse_adapt.terms.mining import read_terms
 from sparse_adapt.training.loop import StepProgress
 
 MEASURING = "measure: general texts read"
-QUESTIONS = 900  # general ones: a model answers them in a third of the time that all of them take
 
 
 class TermTexts(NamedTuple):
@@ -84,7 +83,7 @@ class Scene:
     @cached_property
     def general(self) -> Collection:
         """General questions and passages, the same for every model."""
-        return general_collection(most=QUESTIONS)
+        return general_collection(most=SOME)
 
     @cached_property
     def known(self) -> Collection | None:
@@ -318,7 +317,7 @@ def _of_kind(queries: Sequence[Query], kind: str) -> NDArray[np.bool_]:
 
 def expected_of_demo(plan: Plan) -> list[Expected]:
     """How long the stages may take on this machine, and measuring the base model and the model after each stage."""
-    return expected_of_plan(plan, list(plan.settings.items()), len(plan.stages) + 1, QUESTIONS)
+    return expected_of_plan(plan, list(plan.settings.items()), len(plan.stages) + 1, SOME)
 
 
 def run_demo(plan: Plan, place: Place, listener: Listener | None = None, *, alone: bool = False) -> Finished:

@@ -26,14 +26,9 @@ from sparse_adapt.model.dense import SMALL, DenseEncoder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.threads import read_by
 from sparse_adapt.plugins.ray import cluster
-from sparse_adapt.plugins.ray.cluster import (
-    SIGACTION_SIZE,
-    Cluster,
-    connected,
-    handlers_kept,
-    on_cluster,
-)
+from sparse_adapt.plugins.ray.cluster import SIGACTION_SIZE, Cluster, connected, handlers_kept
 from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.vectors.clusters import on_cluster
 from sparse_adapt.retrieve.vectors.shards import JOURNAL_FILE, encode_corpus
 
 SHARD = 40

@@ -99,7 +99,7 @@ class Explored:
     def says(self) -> Bools:
         """Which document says which new term: (documents, T)."""
         assert self.scales.documents is not None, "scales of a corpus"
-        return self.scales.documents.says
+        return self.scales.documents.activity.says
 
 
 def find_places(source: str, against: str | None, corpus: str | None) -> ExploredPlaces:

@@ -9,7 +9,7 @@ import numpy as np
 from sparse_adapt.errors import ModelError
 from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.tokens import names_of
-from sparse_adapt.pipeline.before_after import Amounts, lowered
+from sparse_adapt.pipeline.before_after import Amounts, SearchedTexts
 from sparse_adapt.pipeline.calibrate import check_calibrates, tabulate_before_after
 from sparse_adapt.plugins.pages.explorer.subject import Explored
 from sparse_adapt.plugins.pages.explorer.views import Addresses, Missing
@@ -32,7 +32,7 @@ from sparse_adapt.report.sections import (
     WebPage,
 )
 from sparse_adapt.report.tables import Column, Row, Table, percentage
-from sparse_adapt.retrieve.activity import Activity, Floats, weights_of
+from sparse_adapt.retrieve.activity import Floats, weights_of
 from sparse_adapt.retrieve.search import Searcher
 
 FALSE_ACTIVATIONS = 10
@@ -146,8 +146,8 @@ def _with(explored: Explored, at: Addresses, amounts: Amounts, text: str) -> Ran
     """What the model finds for a query with its terms lowered by some amounts (T,)."""
     documents = explored.scales.documents
     assert documents is not None, "scales of a corpus"
-    query = lowered(Activity.of(explored.main.model, [text], "query"), amounts)
-    rows, scores = Searcher(lowered(documents, amounts)).top_k(query, TOP)[0]
+    query = SearchedTexts.of_queries(explored.main.model, [text]).searched(amounts)
+    rows, scores = Searcher(documents.searched(amounts)).top_k(query, TOP)[0]
     found = []
     for row, score in zip(rows, scores, strict=True):
         document = explored.documents[int(row)]
