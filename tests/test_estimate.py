@@ -85,7 +85,7 @@ def test_a_glossary_is_looked_at_before_anything_is_done(tiny_model, tmp_path):
 def test_many_terms_take_at_most_twice_the_time_of_a_tenth():
     found = Speeds(encoding=0.1, learning=0.3, by_dense=0.2, general=0.05, labelling=0.01)
     few, many = (
-        estimate.labelled(terms) * 0.01
+        estimate.labelled(terms, settings_for("dictionary")) * 0.01
         + estimate.stage_expected(
             "dictionary", settings_for("dictionary"), found, documents=3000, queries=0, terms=terms
         ).seconds

@@ -144,10 +144,7 @@ def expected(
         ("candidates", Expected(f"encoding {len(documents):,} documents with the base model", encoding)),
         ("candidates", Expected(f"encoding {len(documents):,} documents with the dense teacher", by_dense)),
         ("candidates", Expected(f"scoring documents for {scored:,} queries", scoring)),
-        (
-            "dictionary",
-            Expected(f"labelling {labelled(terms):,} short texts", _labelling(request, terms, speeds)),
-        ),
+        ("dictionary", _labelling(request, terms, speeds)),
         *stages.items(),
         ("choice", Expected("comparing models on the queries set aside", comparing)),
         ("choice", general_expected(speeds, MODELS_ASKED + choices - 1)),
@@ -187,7 +184,7 @@ def expected_of_plan(
     for stage, settings in trained:
         counts = {"documents": learnt_from[stage], "queries": queries, "terms": terms}
         rows.append(stage_expected(stage, settings, speeds, **counts))
-    labelled_texts = len(labelling) * labelled(terms)
+    labelled_texts = sum(labelled(terms, each) for each in labelling)
     seconds = labelled_texts * speeds.labelling
     rows.append(Expected(f"labelling {labelled_texts:,} short texts", seconds))
     seconds = models * len(documents) * speeds.encoding
@@ -234,18 +231,20 @@ def of_glossary(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple[i
     return QUERIES_AN_ENTRY * len(entries), sum(1 for word in words if word and not is_token(tokenizer, word))
 
 
-def labelled(terms: int) -> int:
+def labelled(terms: int, settings: Dictionary) -> int:
     """Short texts that the semantic labeller reads for so many terms: synthetic ones and ordinary words."""
-    return min(LARGEST_POOL, POOL + POOL_A_TERM * terms) + WORDS
+    texts = min(LARGEST_POOL, POOL + POOL_A_TERM * terms) + WORDS
+    return round(texts * settings.labelled_share(terms) * (settings.labeller != "none"))
 
 
-def _labelling(request: Request, terms: int, speeds: Speeds) -> float:
-    """Seconds of the labeller's reading, where a stage is taught by it."""
+def _labelling(request: Request, terms: int, speeds: Speeds) -> Expected:
+    """The labeller's reading, where a stage is taught by it."""
     if "dictionary" not in request.stages:
-        return 0.0
+        return Expected("", 0.0)
     settings = request.settings_of("dictionary")
     assert isinstance(settings, Dictionary)
-    return labelled(terms) * speeds.labelling * (settings.labeller != "none")
+    texts = labelled(terms, settings)
+    return Expected(f"labelling {texts:,} short texts", texts * speeds.labelling)
 
 
 def stage_expected(
