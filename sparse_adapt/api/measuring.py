@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from sparse_adapt.api.checks import a_baseline, check_split
-from sparse_adapt.api.following import a_query, line
+from sparse_adapt.api.following import line
 from sparse_adapt.api.insight import last_name
 from sparse_adapt.api.options import (
     MODEL_HELP,
@@ -20,24 +20,22 @@ from sparse_adapt.api.options import (
     Split,
     declared,
 )
-from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.api.runs import BASE
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.report.charts import differences
 from sparse_adapt.report.progress import Bars, progress_bars
+from sparse_adapt.report.results import Shown
 from sparse_adapt.report.sections import Beside, Part, Pictures, Prose, Section, TableRows
 from sparse_adapt.report.tables import Column, Evaluated, Row, Table, tabulate_evaluation, to_csv, to_latex
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from sparse_adapt.api.models import ModelLike
     from sparse_adapt.collection.arguments import Corpus, JudgementsLike, QueriesLike
     from sparse_adapt.collection.columns import ColumnsLike
     from sparse_adapt.model.kinds import EitherEncoder
     from sparse_adapt.retrieve.evaluate import Collection as JudgedCollection
     from sparse_adapt.retrieve.evaluate import ModelResult
+    from sparse_adapt.selection.evidence import Evidence
 
 
 FIRST, SHOWN = "ndcg@10", "nDCG@10"
@@ -64,7 +62,7 @@ CHANGED = 10  # queries that won most, and as many that lost
 
 
 @dataclass(frozen=True, repr=False)
-class Evaluation(CommandResult):
+class Evaluation(Shown):
     """Means of each measure over the judged queries, and each query's own figures.
 
     `title` says what was measured; `figures` is what `evaluate --json` prints. Measures lie between 0 and 1; those
@@ -74,9 +72,9 @@ class Evaluation(CommandResult):
     title: str
     figures: Evaluated
     texts: Mapping[str, str] = field(default_factory=dict)  # of the queries, by their ids
-    request: Mapping[str, str] = field(
-        default_factory=dict
-    )  # model, collection, split, and the baseline if there is one
+    then: Sequence[str] = ()
+    heading: str = ""
+    lead: str = ""
 
     @property
     def measures(self) -> dict[str, float]:
@@ -177,7 +175,19 @@ class Evaluation(CommandResult):
 
     def _gained(self) -> list[Part]:
         """The difference in a sentence; then of each kind of query, as a picture and in figures."""
-        rows = [_difference(kind, self._gaps(kind)) for kind in ("", *self.figures.get("kinds", {}))]
+        from sparse_adapt.selection.ruling import in_words
+
+        evidence = [self._evidence(kind) for kind in ("", *self.figures.get("kinds", {}))]
+        rows: list[Row] = [
+            {
+                "name": each.kind,
+                "number": each.queries,
+                "value": each.gain,
+                "low": each.low,
+                "high": each.high,
+            }
+            for each in evidence
+        ]
         changes = "; ".join(f"{row['name']} {row['value']:+.3f}" for row in rows)
         picture = differences(
             f"Gained and lost, {self.shown}", rows, description=f"Difference of {self.shown}: {changes}"
@@ -189,26 +199,33 @@ class Evaluation(CommandResult):
             Column("low", "from", decimals=3, signed=True),
             Column("high", "to", decimals=3, signed=True),
         )
-        note = "The last two columns are the 95 % interval of the change, by bootstrap over the queries."
+        note = (
+            "The last two columns are the 95 % interval of the change, 1.96 standard errors to either side."
+        )
         table = TableRows(Table(f"Change of {self.shown}", columns, rows, note))
         return [
-            _in_words(rows[0], self.measures[self.first], self.shown),
+            Prose(*in_words(evidence[0], self.shown)),
             Beside([Pictures([picture]), table]),
         ]
 
-    def _gaps(self, kind: str) -> "NDArray[np.float64]":
-        """The model's less the baseline's measure that decides, of the queries of one kind or of all: (queries,)."""
+    def _evidence(self, kind: str) -> "Evidence":
+        """Both models by the measure that decides, on the queries of one kind or on all."""
         import numpy as np
 
+        from sparse_adapt.selection.evidence import ALL, evidence_of
+
         chosen = [each for each in self.queries if not kind or each["kind"] == kind]
-        return np.array([each["model"][self.first] - each["baseline"][self.first] for each in chosen])
+        model, base = (
+            np.array([each[which][self.first] for each in chosen]) for which in ("model", "baseline")
+        )
+        return evidence_of(kind or ALL, model, base)
 
     def _changed(self) -> list[Section]:
         if self.baseline is None:
             return []
         import numpy as np
 
-        gaps = self._gaps("")
+        gaps = np.array([each["model"][self.first] - each["baseline"][self.first] for each in self.queries])
         order = np.argsort(-gaps, kind="stable")
         rows: list[Row] = [
             {
@@ -232,22 +249,6 @@ class Evaluation(CommandResult):
         query_id = str(self.queries[row]["query_id"])
         return self.texts.get(query_id, query_id)
 
-    def after(self) -> After:
-        """The base model to compare with, or a query whose ranking may be looked into; what a page is called."""
-        model, collection, split = (self.request[key] for key in ("model", "collection", "split"))
-        if "baseline" not in self.request and model != BASE:
-            parts = [] if split == "test" else ["--split", split]
-            named = ["--model", model, "--collection", collection, *parts, "--baseline", BASE]
-            steps = [line("evaluate", *named)]
-        else:
-            query = a_query(collection)
-            steps = (
-                [] if query is None else [line("explain", query, "--model", model, "--corpus", collection)]
-            )
-        beside = f" beside {last_name(self.request['baseline'])}" if "baseline" in self.request else ""
-        title = f"{last_name(model)}{beside} on {last_name(collection)}"
-        return After(next_steps=steps, title=title, lead=f"The judged queries of the split {split}.")
-
 
 @declared
 def evaluate(
@@ -267,16 +268,13 @@ def evaluate(
 ) -> Evaluation:
     """Encode a collection, search it exactly, and measure, compared with `baseline` where one is named.
 
-    collection: a BEIR folder, a bundled name or an `ir_datasets` id, which brings its queries and judgements; or a
-    corpus, with `queries` and `judgements` in memory or as files. `split` chooses `qrels/SPLIT.tsv` of a folder.
-    Queries without a positive judgement are left out. A document that has a query's own id is left out of that query's
-    ranking, as BEIR does (ArguAna, Quora), unless such a document is judged relevant. Models may be sparse or dense; a
-    baseline may also be "bm25" or a TREC run file. measures: ndcg, mrr, map, p and recall, each with a cut
-    (`["ndcg@20", "recall@1000"]`); p-values have Holm's correction over the measures and the kinds of query, and over
-    nothing else. `general` measures beside it what a sparse model keeps of what it knew (`retention` in the figures):
-    "general", the questions that come with the package, or another judged collection. Raises InputError where a judged
-    query has no text, and ConfigError where documents in memory come without queries or judgements, or a dense model
-    with `general`.
+    A corpus alone needs `queries` and `judgements`, in memory or as files. Queries without a positive judgement are
+    left out. A document that has a query's own id is left out of that query's ranking, as BEIR does (ArguAna, Quora),
+    unless such a document is judged relevant. Models may be sparse or dense. Measures are ndcg, mrr, map, p and recall,
+    each with a cut (`["ndcg@20", "recall@1000"]`); p-values have Holm's correction over the measures and the kinds of
+    query, and over nothing else. What `general` measures is `retention` in the figures. Raises InputError where a
+    judged query has no text, and ConfigError where documents in memory come without queries or judgements, or a dense
+    model with `general`.
 
     >>> import sparse_adapt as sa
     >>> found = sa.evaluate(
@@ -317,8 +315,20 @@ def evaluate(
             general, questions, general_figures.get("baseline", general_figures["model"])[GENERAL.measure]
         )
     texts = {query.query_id: query.text for query in judged.queries}
-    names = {"model": sources[0], "collection": source.name, "split": split}
-    return Evaluation(title, figures, texts, names | ({"baseline": sources[1]} if sources[1:] else {}))
+    heading = f"{' beside '.join(map(last_name, sources))} on {last_name(source.name)}"
+    lead = f"The judged queries of the split {split}."
+    return Evaluation(
+        title, figures, texts, _next(sources, source.name, split, judged.queries[0].text), heading, lead
+    )
+
+
+def _next(sources: Sequence[str], collection: str, split: str, query: str) -> list[str]:
+    """The base model to compare with, or a query whose ranking may be looked into."""
+    model, named = sources[0], ["--model", sources[0]]
+    if len(sources) == 1 and model != BASE:
+        parts = [] if split == "test" else ["--split", split]
+        return [line("evaluate", *named, "--collection", collection, *parts, "--baseline", BASE)]
+    return [line("explain", query, *named, "--corpus", collection)]
 
 
 def measure_models(
@@ -335,7 +345,12 @@ def measure_models(
     """
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.retrieve.evaluate import evaluate_model, evaluation
-    from sparse_adapt.selection.retention import evaluate_with_retention, retention_figures, texts_in
+    from sparse_adapt.selection.retention import (
+        evaluate_with_retention,
+        retention_figures,
+        texts_in,
+        with_p_values,
+    )
 
     texts = texts_in(judged) if general is None else texts_in(judged, general)
     advance = [bars.count(source, texts) for source in sources]
@@ -348,7 +363,8 @@ def measure_models(
         raise ConfigError("what a model keeps is measured of sparse models only; leave out general")
     both, groups = zip(*evaluate_with_retention(sparse, judged, general, advance), strict=True)
     content = evaluation(*both)
-    return {**content, "retention": retention_figures(*groups, questions=general.queries)}
+    retention = retention_figures(*groups, questions=general.queries)
+    return {**content, "retention": with_p_values(retention, *groups)}
 
 
 def is_ranking(baseline: "ModelLike") -> bool:
@@ -379,30 +395,6 @@ def _ranking(baseline: str, judged: "JudgedCollection") -> "ModelResult":
         },
         judged,
     )
-
-
-def _difference(kind: str, gaps: "NDArray[np.float64]") -> dict[str, str | float]:
-    """The mean of differences (queries,) and between what it lies, for a picture."""
-    from sparse_adapt.retrieve.significance import interval
-
-    difference = interval(gaps)
-    name = kind or "all queries"
-    return {
-        "name": name,
-        "number": len(gaps),
-        "value": difference.value,
-        "low": difference.low,
-        "high": difference.high,
-    }
-
-
-def _in_words(row: Mapping[str, str | float], reached: float, shown: str) -> Prose:
-    """The difference of all queries in a sentence, and whether it may be chance."""
-    change, low, high = (float(row[key]) for key in ("value", "low", "high"))
-    verb = "gains" if low > 0 else "loses" if high < 0 else "neither gains nor loses by more than chance"
-    sentence = f"{shown} goes from {reached - change:.3f} to {reached:.3f} on {row['number']:,} queries: {change:+.3f}"
-    sentence += f", with a 95\u00a0% interval from {low:+.3f} to {high:+.3f}."
-    return Prose(f"The model {verb}. {sentence}", "good" if low > 0 else "bad" if high < 0 else "")
 
 
 def _collection(

@@ -27,14 +27,15 @@ from functools import partial
 from pathlib import Path
 
 from sparse_adapt.collection.examples import read_candidates
-from sparse_adapt.collection.readers import read_documents
-from sparse_adapt.collection.streams import sample
+from sparse_adapt.collection.readers import Document, read_documents
+from sparse_adapt.collection.streams import evenly, sample
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import check_free, discard, output_folder, tidy
 from sparse_adapt.files.marker import marker_of, vouching
 from sparse_adapt.files.place import Place, absolute
 from sparse_adapt.files.steps import STEPS_FOLDER
 from sparse_adapt.model.kinds import open_sparse
+from sparse_adapt.model.windows import PartRead
 from sparse_adapt.pipeline.choice import (
     choice_made,
     choose_model,
@@ -61,6 +62,7 @@ from sparse_adapt.pipeline.settings import WORDS
 from sparse_adapt.pipeline.words import WordOptions, exact_words
 from sparse_adapt.pipeline.work import RANKING, AdaptListener, Work, same_request
 from sparse_adapt.registry import registry
+from sparse_adapt.report.messages import note_told
 from sparse_adapt.stages.card import making_of, write_card
 from sparse_adapt.stages.inputs import CANDIDATES, PAIRS
 from sparse_adapt.stages.record import RECORD_FILE
@@ -72,6 +74,7 @@ from sparse_adapt.terms.mining import Term, read_terms
 from sparse_adapt.terms.uses import ENTRIES_FILE, Use, read_uses
 
 STEPS = ("words", "terms", "dictionary", "queries", "candidates", "stages", "choice")
+LOOKED_AT = 1_000  # documents whose tokens are counted
 OF_WORDS = ("terms", "dictionary")  # steps that are carried out where words get a token
 
 
@@ -103,6 +106,9 @@ def adapt(
     documents = sample(read_documents(request.corpus), request.settings.documents, request.settings.seed)
     different_documents(documents, request.corpus)
     watcher.tell("plan", plan_sentence(request))
+    note_told()  # general passages that are too long, which are read as well, don't matter to a user
+    if reading := reading_sentence(request, documents):
+        watcher.tell("reading", reading)
     watcher.expect(expected(request, tokenizer, documents, total, _done_before(place), until))
     sources = request.sources()
     reads = [source.place for source in sources.values() if source is not None]
@@ -146,6 +152,19 @@ def plan_sentence(request: Request) -> str:
             else f"{stages}: {words}; what the model learns of ranking is added"
         )
     return f"{stages}: words of the corpus get a token"
+
+
+def reading_sentence(request: Request, documents: Sequence[Document]) -> str:
+    """How much of the documents the model reads, and what covers the rest; nothing where it reads all."""
+    model = open_sparse(request.model, request.reading)
+    if request.settings.longest is not None:
+        model.read_up_to(request.settings.longest)
+    some = [document.full_text for document in evenly(documents, LOOKED_AT)]
+    part = PartRead.of(some, model.tokenizer, model.max_tokens)
+    if model.windows is not None or not part.longer:
+        return ""
+    rest = "exact words cover every document whole" if request.adds_words else "--windows reads the rest"
+    return f"the model reads {part}; {rest}"
 
 
 class Stopped(Exception):

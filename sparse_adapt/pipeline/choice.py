@@ -5,7 +5,7 @@ the two; `selection` measures them and decides.
 """
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from sparse_adapt.collection.examples import read_candidates
 from sparse_adapt.collection.glossary import read_dictionary
-from sparse_adapt.collection.readers import read_documents
+from sparse_adapt.collection.readers import Document, read_documents
 from sparse_adapt.collection.streams import evenly
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.marker import vouching
@@ -28,7 +28,7 @@ from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.report import Report, ruling_of
 from sparse_adapt.pipeline.settings import WORDS
 from sparse_adapt.pipeline.work import Work
-from sparse_adapt.report.progress import duration, no_progress
+from sparse_adapt.report.progress import duration
 from sparse_adapt.report.tables import Column, Retained, Row, Table
 from sparse_adapt.retrieve.evaluate import Collection, read_collection
 from sparse_adapt.retrieve.touched import ids_saying, write_ids
@@ -38,8 +38,8 @@ from sparse_adapt.selection.comparison import (
     judged_evidence,
     keep_or_refuse,
 )
-from sparse_adapt.selection.evidence import IN_OTHER_WORDS, Evidence
-from sparse_adapt.selection.general import WORD, GeneralRow, general_sentences
+from sparse_adapt.selection.evidence import retained_in
+from sparse_adapt.selection.general import WORD, GeneralRow
 from sparse_adapt.selection.models import (
     BASE,
     COMPARED_DOCUMENTS,
@@ -58,24 +58,25 @@ from sparse_adapt.selection.models import (
     record,
     try_models,
 )
-from sparse_adapt.selection.questions import general_collection
+from sparse_adapt.selection.questions import SOME, general_collection
 from sparse_adapt.selection.record import Chosen, OnJudged
 from sparse_adapt.selection.retention import measure_retention, texts_in
-from sparse_adapt.selection.rule import MAY_LOSE, falls_of_choice, retention_lines
+from sparse_adapt.selection.ruling import at_most
 from sparse_adapt.stages.card import in_short, with_record, write_card
 from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.record import StageRecord, write_record
 from sparse_adapt.stages.runner import Outcome
 from sparse_adapt.synthetic.queries import HELD, read_synthetic_queries
 
-CHOICE_FILE, RETENTION_FILE = "choice.json", "retention.json"
+CHOICE_FILE, RETENTION_FILE, HELD_FILE = "choice.json", "retention.json", "held.jsonl"
 MAKE_AGAIN = "remove it and pass --resume, which makes it again"
 COLUMNS = (
     Column("kept", "", "text"),
     Column("name", "model", "text"),
     Column("ndcg@10", "nDCG@10", decimals=4),
     Column("difference", "to base", decimals=4, signed=True),
-    Column("p_value", "p", decimals=3),
+    Column("low", "from", decimals=4, signed=True),
+    Column("high", "to", decimals=4, signed=True),
     Column("recall@100", "recall@100", decimals=4),
     Column("general", "general", decimals=4),
     Column("nonzero_document", "non-zeros", decimals=1),
@@ -174,47 +175,26 @@ def _on_the_way(
 def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
     """Measure every model on the queries set aside, keep one, and list the documents to encode again."""
     folder, request, settings = work.folder, work.request, work.request.settings
-    collection, entries_file = work.run / "collection", work.run / "held.jsonl"
     sources = {"words": of_path(work.run / WORDS) if request.adds_words else None}
     if plan.stages:
         sources |= {
-            "held": of_path(entries_file),
+            "held": of_path(work.run / HELD_FILE),
             "model": work.made(f"{len(plan.stages)}-{plan.stages[-1]}"),
         }
     if work.ranked is not None:
         sources["ranked"] = of_path(work.ranked)
 
     def do() -> str:
-        documents = {each.document_id: each for each in read_documents(collection)}
+        documents = {each.document_id: each for each in read_documents(work.run / "collection")}
         makers = makers_of(plan, folder, settings.interpolations, request.reading, work.ranked)
         if request.adds_words:
             makers = with_words(makers, partial(open_sparse, work.run / WORDS, request.reading))
-        if plan.stages:
-            kinds = {query.query_id: query.kind for query in read_synthetic_queries(collection)}
-            entries = list(read_candidates(entries_file, document_ids=documents))
-            held_out = held_out_collection(documents, entries, kinds)
-        else:
-            held_out = sources_of(read_collection(collection, HELD))
-        progress = work.watcher.count("models tried", len(makers)) if plan.stages else no_progress
-        if not plan.stages:
-            choice = _words_compared(work, makers[1].make(), held_out)
-        elif settings.frozen:
-            choice = compare_as_they_are(makers, held_out, progress)
-        else:
-            last = folder == work.run  # else ranking, which is added to words and measured with them
-            general = general_collection() if last else None
-            tried = try_models(makers, held_out, progress)
-            choice = choose_from(makers, tried, general, words="dictionary" in plan.stages)
         shutil.rmtree(folder / "model", ignore_errors=True)
         partial_folder = folder / "model.making"
-        if settings.frozen or not plan.stages:  # the user wants it, whatever it gains
-            keep(choice, makers, None, partial_folder)
-            stored = record(choice)
+        if plan.stages:
+            choice, stored = _choose_taught(work, plan, makers, documents, partial_folder)
         else:
-            choice, comparison = keep_or_refuse(
-                choice, makers, list(documents.values()), _taught(work, plan), settings.seed, partial_folder
-            )
-            stored = record(choice) | comparison
+            choice, stored = _choose_words(work, makers, partial_folder)
         about = _record_of(work, outcomes, stored)
         with vouching(partial_folder):
             write_card(partial_folder, with_record(about))
@@ -224,18 +204,52 @@ def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
         if choice.general:
             work.general = [choice.general[name] for name in (BASE, choice.best.name)]
         message = f"kept: {choice.best.label}, of {len(choice.tried)} models on "
-        message += f"{len(held_out.queries):,} queries set aside"
+        message += f"{stored['queries']:,} queries set aside"
         return message if stored.get("refused") is None else f"{message}; {stored['refused']}"
 
     work.step("choice", sources, [CHOICE_FILE, "model"], do)
     _list_what_to_encode(work, plan)
 
 
-def _words_compared(work: Work, model: SparseEncoder, held_out: Collection) -> Choice:
-    """The base model and the same with exact words, on synthetic queries and on general questions."""
-    general = general_collection()
+def words_alone(tried: Sequence[Mapping[str, object]]) -> bool:
+    """Whether nothing was taught: what was tried is the base model, and that with exact words."""
+    return [row["name"] for row in tried] == [BASE, EXACT]
+
+
+def _choose_words(work: Work, makers: Sequence[Maker], folder: Path) -> tuple[Choice, Chosen]:
+    """The base model and the same with exact words, on synthetic queries and on general questions; the kept one saved.
+
+    Nothing was taught, so the kept model is saved as it is.
+    """
+    held_out, general = (
+        sources_of(read_collection(work.run / "collection", HELD)),
+        general_collection(most=SOME),
+    )
     progress = work.watcher.count("texts read by both models", texts_in(held_out, general))
-    return compare_words(model, held_out, general, progress)
+    choice = compare_words(makers[1].make(), held_out, general, progress)
+    keep(choice, makers, None, folder)
+    return choice, record(choice)
+
+
+def _choose_taught(
+    work: Work, plan: Plan, makers: Sequence[Maker], documents: Mapping[str, Document], folder: Path
+) -> tuple[Choice, Chosen]:
+    """All models on the queries set aside, those that the choice hangs on on general questions; the kept one saved."""
+    kinds = {query.query_id: query.kind for query in read_synthetic_queries(work.run / "collection")}
+    entries = list(read_candidates(work.run / HELD_FILE, document_ids=documents))
+    held_out = held_out_collection(documents, entries, kinds)
+    progress = work.watcher.count("models tried", len(makers))
+    if work.request.settings.frozen:  # the user wants it, whatever it gains
+        choice = compare_as_they_are(makers, held_out, progress)
+        keep(choice, makers, None, folder)
+        return choice, record(choice)
+    last = work.folder == work.run  # else ranking, which is added to words and measured with them
+    general = general_collection() if last else None
+    tried = try_models(makers, held_out, progress)
+    choice = choose_from(makers, tried, general, words="dictionary" in plan.stages)
+    texts, seed = list(documents.values()), work.request.settings.seed
+    choice, comparison = keep_or_refuse(choice, makers, texts, _taught(work, plan), seed, folder)
+    return choice, record(choice) | comparison
 
 
 def _taught(work: Work, plan: Plan) -> TaughtDefinitions:
@@ -251,19 +265,20 @@ def measure_best(work: Work) -> None:
     folder, request = work.folder, work.request
 
     def do() -> str:
-        number = choice_made(work).kept
+        choice = choice_made(work)
         retention: dict[str, Retained] = {}
-        if number != 0:
+        if choice.kept != 0:
             base = open_sparse(request.model, request.reading)
             model = SparseEncoder.load(folder / "model", request.device)
             made = [
                 encoded.with_scales(each, each.token_scales)
                 for each, encoded in zip((base, model), work.general, strict=False)
             ]
-            retention = measure_retention(base, model, work.documents, made)
+            questions = SOME if words_alone(choice.tried) else None
+            retention = measure_retention(base, model, work.documents, made, questions)
         write_json(folder / RETENTION_FILE, retention)
         return (
-            retention_lines(retention)[0]
+            at_most(retained_in(retention)[0])
             if retention
             else "the base model is kept, and so is all that it knew"
         )
@@ -305,7 +320,7 @@ def _record_of(work: Work, outcomes: Sequence[Outcome], choice: Chosen) -> Stage
         "stages": [in_short(outcome.record) for outcome in outcomes] if choice["kept"] else [],
         "command": request.command(),
         "measures": {"rows": rows, "note": note},
-        "general": {"rows": general, "note": f"It {next(general_sentences(questions))}."}
+        "general": {"rows": general, "note": f"Lost: {at_most(questions[0].evidence())}."}
         if questions
         else None,
     }
@@ -317,7 +332,7 @@ def _list_what_to_encode(work: Work, plan: Plan) -> None:
         return
     encoder, before = SparseEncoder.load(work.folder / "1-extend"), SparseEncoder.load(plan.model)
     new = {token.token_id for token in encoder.new_tokens if token.token_id >= before.vocabulary_size}
-    ids = list(ids_saying(encoder, read_documents(work.request.corpus), new))
+    ids = ids_saying(encoder, read_documents(work.request.corpus), new)
     write_ids(work.folder, ids)
     work.with_new_terms = len(ids)
 
@@ -337,13 +352,12 @@ def tabulate(report: Report) -> Table:
 def _note(choice: Chosen) -> Iterator[str]:
     """What the table measures, and what the names of its models mean."""
     yield f"Measured on {choice['queries']:,} synthetic queries that were set aside. nDCG@10: how high a model ranks"
-    alone = [row["name"] for row in choice["tried"]] == [BASE, EXACT]
     found = (
         "the document that a query was made from"
-        if alone
+        if words_alone(choice["tried"])
         else "the ten documents that the teacher scores best"
     )
-    yield f"{found}. p: how likely chance alone makes such a difference to the"
+    yield f"{found}. from, to: the 95 % interval of the difference to the"
     yield "base model. general: nDCG@10 of general questions, asked of the models that the choice hangs on. non-zeros:"
     yield "entries of a document's vector and of a query's. *: the model that is kept."
     if any(row["name"] == EXACT for row in choice["tried"]):
@@ -365,10 +379,10 @@ def verdict(report: Report) -> list[str]:
 
 
 def more_to_say(report: Report) -> list[str]:
-    """Beside the ruling: which model is kept and why, what falls on queries set aside, terms, time and memory."""
+    """Beside the ruling: terms, time and memory."""
     training = report["adapt"]
     choice = training["choice"]
-    best, base = choice["tried"][choice["kept"]], choice["tried"][0]
+    best = choice["tried"][choice["kept"]]
     added = (
         f"{training['terms']:,} terms added"
         if training["terms"]
@@ -376,49 +390,7 @@ def more_to_say(report: Report) -> list[str]:
     )
     if training["terms"] and not has_words(best["name"]):
         added = f"{training['terms']:,} terms tried, none added: the base model's own vocabulary ranks better"
-    rows = [Evidence(**row) for row in choice.get("evidence", ())]
-    falls = list(falls_of_choice(rows))
-    if best["recall@100"] < base["recall@100"] - MAY_LOSE:
-        falls.insert(
-            0, f"recall@100 of synthetic queries {base['recall@100']:.3f} -> {best['recall@100']:.3f}"
-        )
     return [
-        *([f"kept: {best['name']}"] if choice["kept"] else []),
-        *_first(choice),
-        *([f"falls: {'; '.join(falls)}"] if falls else []),
-        *_shown(rows, choice),
         added,
         f"{duration(training['seconds'])}, {training['peak_memory'] / 2**30:.1f} GiB of memory at the most",
     ]
-
-
-def _first(choice: Chosen) -> Iterator[str]:
-    """Why the one that learnt no words is kept, and which that ranks better isn't."""
-    refused = choice.get("refused")
-    best = choice["tried"][choice.get("best", 0)]["name"]
-    if choice["kept"] != 0 and refused:
-        without = ", without new words," if has_words(best) else ""
-        yield f"{choice['tried'][choice['kept']]['name']}{without} is kept: {best} shows {refused}"
-    kept = choice["tried"][choice["kept"]]
-    learnt = [has_words(row["name"]) for row in choice["tried"]]
-    if any(learnt) and not learnt[choice["kept"]] and not refused:
-        yield "no model with new words is kept, for each may lose too much on general questions"
-    better = [row for row in choice["tried"] if row.get("may_forget") and row["ndcg@10"] > kept["ndcg@10"]]
-    if better:
-        name = max(better, key=lambda row: row["ndcg@10"])["name"]
-        yield (
-            f"not kept: {name}, which ranks better, for it may lose more than {100 * MAY_LOSE:.1f} points on general "
-            "questions, or loses as much on a kind of them"
-        )
-
-
-def _shown(rows: Sequence[Evidence], choice: Chosen) -> Iterator[str]:
-    """What was gained by each kind of evidence, and how many terms are found where they are meant."""
-    if rows:
-        yield f"gains without a label, and how far chance goes: {'; '.join(map(str, rows))}"
-    for row in rows:
-        if row.kind == IN_OTHER_WORDS.name:
-            yield (
-                f"{choice['meaning']['active']:.0%} of {row.kind} activate their term first; they find its documents "
-                f"with nDCG@10 {row.base:.3f} -> {row.model:.3f}"
-            )

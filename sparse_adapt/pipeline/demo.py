@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
@@ -40,29 +39,28 @@ from sparse_adapt.pipeline.run import (
     write_report,
 )
 from sparse_adapt.report.progress import Progress, no_progress
+from sparse_adapt.retrieve.activity import position_logits, weights_of
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
 from sparse_adapt.retrieve.search import top_k
 from sparse_adapt.selection.comparison import JudgedDocuments, judged_evidence
-from sparse_adapt.selection.evidence import BACKGROUND
-from sparse_adapt.selection.questions import general_collection
+from sparse_adapt.selection.questions import SOME, general_collection
 from sparse_adapt.selection.retention import (
     EncodedCollection,
     Groups,
-    activates,
-    background_false_activations,
+    active,
     encode_collection,
     known_of,
     retention_figures,
     retention_of,
     texts_in,
+    with_background,
 )
 from sparse_adapt.terms.function_words import function_tokens
 from sparse_adapt.terms.mining import read_terms
 from sparse_adapt.training.loop import StepProgress
 
 MEASURING = "measure: general texts read"
-QUESTIONS = 900  # general ones: a model answers them in a third of the time that all of them take
 
 
 class TermTexts(NamedTuple):
@@ -85,7 +83,7 @@ class Scene:
     @cached_property
     def general(self) -> Collection:
         """General questions and passages, the same for every model."""
-        return general_collection(most=QUESTIONS)
+        return general_collection(most=SOME)
 
     @cached_property
     def known(self) -> Collection | None:
@@ -179,17 +177,16 @@ def _retained(
     """What the model keeps of what it knew, both sides in a mixed index, and background texts that activate a term."""
     terms = _terms(model, scene)
     groups = retention_of(model, domain, general, scene.known, terms)
-    active = background_false_activations(model, terms).astype(np.float64)
-    return {**groups, BACKGROUND.name: {BACKGROUND.measure: active}}
+    return with_background(groups, model, terms)
 
 
 def _control_active(model: SparseEncoder, scene: Scene, queries: Mapping[str, csr_matrix]) -> float:
     """Share of the control queries of both splits that activate a term, though they have nothing to do with it."""
-    active = [
-        activates(queries[split], _terms(model, scene))[_of_kind(collection.queries, "control")]
+    found = [
+        active(queries[split], _terms(model, scene))[_of_kind(collection.queries, "control")]
         for split, collection in scene.splits.items()
     ]
-    return float(np.concatenate(active).mean())
+    return float(np.concatenate(found).mean())
 
 
 def _terms(model: SparseEncoder, scene: Scene) -> list[list[int]]:
@@ -228,13 +225,13 @@ def _term_figures(
     """A term's weight where it is said, meant, and neither; its lightest piece's where it has no token."""
     ids = _token_ids(model, texts.term)
     own, others = texts.rows, np.setdiff1d(np.arange(len(scene.documents)), texts.rows)
-    weights = _weight(documents, ids)
+    weights = weights_of(documents, [ids])[:, 0]
     largest = int(others[weights[others].argmax()]) if len(others) else None
     of_hard, of_unseen = (
         dict(
             zip(
                 (each.query_id for each in scene.splits[split].queries),
-                _weight(queries[split], ids),
+                weights_of(queries[split], [ids])[:, 0],
                 strict=True,
             )
         )
@@ -252,7 +249,7 @@ def _term_figures(
         "hard_queries": {query_id: float(of_hard[query_id]) for query_id in texts.hard_query_ids},
         "meant": {query_id: float(of_unseen[query_id]) for query_id in texts.unseen_query_ids},
         "control_largest": max(
-            float(_weight(queries[split], ids)[_of_kind(collection.queries, "control")].max(initial=0.0))
+            float(weights_of(queries[split], [ids])[_of_kind(collection.queries, "control")].max(initial=0.0))
             for split, collection in scene.splits.items()
         ),
     }
@@ -263,28 +260,21 @@ def _token_ids(model: SparseEncoder, term: str) -> list[int]:
     return [int(token) for token in model.tokenizer(f" {term}", add_special_tokens=False)["input_ids"]]
 
 
-def _weight(vectors: csr_matrix, ids: Sequence[int]) -> NDArray[np.float32]:
-    """Weight of a term in each text (texts): that of its lightest piece."""
-    return np.asarray(vectors[:, list(ids)].toarray().min(axis=1))
-
-
 def _is_heaviest(vector: csr_matrix, ids: Sequence[int]) -> bool:
     return vector.nnz > 0 and int(vector.indices[vector.data.argmax()]) in ids
 
 
-@torch.no_grad()
 def _least_logit(model: SparseEncoder, texts: Sequence[str], ids: Sequence[int]) -> float | None:
     """The smallest raw logit of a term's token over all places where it stands; None for a term in pieces."""
     if len(ids) > 1:
         return None
-    least = np.inf
-    for tokens in model.tokenize(texts):
-        row = torch.tensor([tokens], device=model.device)
-        hidden = model.hidden(row, torch.ones_like(row))[0, row[0] == ids[0]].float()
-        bias = 0.0 if model.output_bias is None else float(model.output_bias[ids[0]])
-        logits = hidden @ model.output_rows[ids[0]].float() + bias
-        least = min(least, float(logits.min())) if len(logits) else least
-    return float(least) if np.isfinite(least) else None
+    found = [
+        float(logit)
+        for tokens in model.tokenize(texts)
+        for token, logit in zip(tokens, position_logits(model, tokens, ids)[:, 0], strict=True)
+        if token == ids[0]
+    ]
+    return min(found, default=None)
 
 
 # -- kinds of queries -----------------------------------------------------------------------------
@@ -327,7 +317,7 @@ def _of_kind(queries: Sequence[Query], kind: str) -> NDArray[np.bool_]:
 
 def expected_of_demo(plan: Plan) -> list[Expected]:
     """How long the stages may take on this machine, and measuring the base model and the model after each stage."""
-    return expected_of_plan(plan, list(plan.settings.items()), len(plan.stages) + 1, QUESTIONS)
+    return expected_of_plan(plan, list(plan.settings.items()), len(plan.stages) + 1, SOME)
 
 
 def run_demo(plan: Plan, place: Place, listener: Listener | None = None, *, alone: bool = False) -> Finished:

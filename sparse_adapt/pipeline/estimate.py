@@ -25,7 +25,7 @@ from sparse_adapt.pipeline.words import SAMPLE as WORDS_SAMPLE
 from sparse_adapt.report.progress import duration
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.selection.models import COMPARED_DOCUMENTS
-from sparse_adapt.selection.questions import general_collection
+from sparse_adapt.selection.questions import SOME, general_collection
 from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.inputs import CANDIDATES
 from sparse_adapt.stages.table import find_stage
@@ -112,7 +112,7 @@ def expected(
         parts = [
             ("words", Expected(f"counting the words of {total:,} documents", total * A_COUNT)),
             ("choice", Expected("comparing both models on synthetic queries", seconds)),
-            ("choice", general_expected(speeds, 1)),
+            ("choice", general_expected(speeds, 1, SOME)),
         ]
         return [row for name, row in parts if name not in done and row.seconds >= SHOWN]
     if not terms and request.ranking is not None:  # then it only makes queries
