@@ -13,7 +13,7 @@ import sparse_adapt as sa
 from sparse_adapt.collection.examples import read_candidates, read_pairs
 from sparse_adapt.collection.glossary import Definition, read_dictionary, write_dictionary
 from sparse_adapt.collection.readers import Document, Query, read_documents, write_documents, write_queries
-from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.adapt import Stopped, adapt, plan_sentence
@@ -284,6 +284,13 @@ def test_another_request_is_refused(request_, tmp_path):
     other = Request(corpus=request_.corpus, model=request_.model, teacher="other.run")
     with pytest.raises(ConfigError, match=r"made with another teacher \(.+\); go on with the same"):
         adapt(other, Place(tmp_path / "run", resume=True), Heard())
+
+
+def test_a_place_that_is_taken_is_refused_before_anything_is_tried(request_, tmp_path, monkeypatch):
+    (tmp_path / "adapted").write_text("mine")
+    monkeypatch.delattr("sparse_adapt.pipeline.adapt.expected")
+    with pytest.raises(OutputError, match=r"adapted: a file is there; choose another -o$"):
+        adapt(request_, Place(tmp_path / "adapted"), Heard())
 
 
 def test_without_domain_terms_the_vocabulary_stays(tmp_path, tiny_model, request_):

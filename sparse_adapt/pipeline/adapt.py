@@ -30,7 +30,7 @@ from sparse_adapt.collection.examples import read_candidates
 from sparse_adapt.collection.readers import Document, read_documents
 from sparse_adapt.collection.streams import evenly, sample
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.files.folders import discard, output_folder, tidy
+from sparse_adapt.files.folders import check_free, discard, output_folder, tidy
 from sparse_adapt.files.marker import marker_of, vouching
 from sparse_adapt.files.place import Place, absolute
 from sparse_adapt.files.steps import STEPS_FOLDER
@@ -94,6 +94,8 @@ def adapt(
         tidy(place.folder)
         return _whole(request, place.folder)
     request.check()
+    if not place.resume:
+        check_free(place)  # before the trial
     if until in OF_WORDS and not request.extends and request.glossary is None:
         raise ConfigError(
             f"--until {until}: no word gets a token without a glossary; name --glossary, or --stages "
