@@ -42,7 +42,7 @@ from sparse_adapt.pipeline.choice import (
     measure_best,
     retention_made,
 )
-from sparse_adapt.pipeline.estimate import expected
+from sparse_adapt.pipeline.estimate import of_adaptation
 from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.preparing import (
     peak_memory,
@@ -101,7 +101,8 @@ def adapt(
     documents = sample(read_documents(request.corpus), request.settings.documents, request.settings.seed)
     different_documents(documents, request.corpus)
     watcher.tell("plan", plan_sentence(request))
-    watcher.expect(expected(request, tokenizer, documents, total, _done_before(place), until))
+    steps = STEPS if until is None else STEPS[: STEPS.index(until) + 1]
+    watcher.expect(of_adaptation(request, tokenizer, documents, total, steps, _done_before(place)))
     sources = request.sources()
     reads = [source.place for source in sources.values() if source is not None]
     with output_folder(place.reading(reads)) as folder:
@@ -155,13 +156,13 @@ class Stopped(Exception):
 
 
 def _done_before(place: Place) -> set[str]:
-    """The steps and the stages that an unfinished run has done, by their names."""
+    """The steps and the stages that an unfinished run has done, as a forecast names them."""
     folder = place.folder.with_name(f"{place.folder.name}.partial")
     if not place.resume or not folder.is_dir():
         return set()
     parts = (folder, folder / RANKING)
     stages = (path.parent.name for part in parts for path in part.glob(f"[1-9]*-*/{RECORD_FILE}"))
-    made = {name.partition("-")[2] for name in stages if not name.endswith(".partial")}
+    made = {f"stages/{name.partition('-')[2]}" for name in stages if not name.endswith(".partial")}
     return made | {path.stem for path in (folder / STEPS_FOLDER).glob("*.json")}
 
 

@@ -11,7 +11,7 @@ from sparse_adapt.collection.readers import Document
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.steps import Done, Source, Step, carry_out, check_request, of_path
 from sparse_adapt.heap import trim_heap
-from sparse_adapt.pipeline.estimate import Expected
+from sparse_adapt.pipeline.estimate import Forecast
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.pipeline.run import Listener
 from sparse_adapt.report.progress import Progress
@@ -32,8 +32,8 @@ class AdaptListener(Listener, Protocol):
     def tell(self, step: str, message: str) -> None:
         """A step is done, or was done before."""
 
-    def expect(self, rows: Sequence[Expected]) -> None:
-        """How long it may take, before it begins."""
+    def expect(self, forecast: Forecast) -> None:
+        """About how long it will take, before it begins."""
 
 
 def carry_out_and_tell(step: Step, folder: Path, watcher: AdaptListener, home: Path | None = None) -> Done:
