@@ -27,13 +27,14 @@ from functools import partial
 from pathlib import Path
 
 from sparse_adapt.collection.examples import read_candidates
+from sparse_adapt.collection.folder import CorpusFolder
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.collection.streams import sample
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import discard, output_folder, tidy
 from sparse_adapt.files.marker import marker_of, vouching
 from sparse_adapt.files.place import Place, absolute
-from sparse_adapt.files.steps import STEPS_FOLDER
+from sparse_adapt.files.steps import STEPS_FOLDER, stamps_of
 from sparse_adapt.model.kinds import open_sparse
 from sparse_adapt.pipeline.choice import (
     choice_made,
@@ -97,18 +98,18 @@ def adapt(
             f"{','.join(WITH_WORDS)}"
         )
     tokenizer = tokenizer_to_teach(request.model)  # a model that can't be taught is refused at once
-    total = sum(1 for _ in read_documents(request.corpus))
-    documents = sample(read_documents(request.corpus), request.settings.documents, request.settings.seed)
+    sources, corpus = request.sources(), CorpusFolder(request.corpus)
+    stamps_of(sources)  # what is hashed now can't be said to be made from what is written later
+    documents = sample(corpus.read(), request.settings.documents, request.settings.seed)
     different_documents(documents, request.corpus)
     watcher.tell("plan", plan_sentence(request))
     steps = STEPS if until is None else STEPS[: STEPS.index(until) + 1]
-    watcher.expect(of_adaptation(request, tokenizer, documents, total, steps, _done_before(place)))
-    sources = request.sources()
+    watcher.expect(of_adaptation(request, tokenizer, documents, corpus.count, steps, _done_before(place)))
     reads = [source.place for source in sources.values() if source is not None]
     with output_folder(place.reading(reads)) as folder:
         same_request(folder / REQUEST_FILE, request)
         own_cache = cache or folder / "cache"
-        work = Work(request, tokenizer, folder, watcher, documents, total, own_cache, folder, sources)
+        work = Work(request, tokenizer, folder, watcher, corpus, documents, own_cache, folder, sources)
         for name, do in zip(STEPS, (_words, _terms, _dictionary, _queries, _candidates), strict=False):
             do(work)
             if name == until:
@@ -180,9 +181,8 @@ def _words(work: Work) -> None:
         model = open_sparse(request.model, request.reading)
         if request.settings.longest is not None:
             model.read_up_to(request.settings.longest)
-        read = partial(read_documents, request.corpus)
-        progress = work.watcher.count("documents", work.total)
-        words = model.words = model.words or exact_words(model, read, WordOptions(), progress)
+        progress = work.watcher.count("documents", work.corpus.count)
+        words = model.words = model.words or exact_words(model, work.corpus.read, WordOptions(), progress)
         making = folder.with_name(f"{WORDS}.making")
         shutil.rmtree(making, ignore_errors=True)
         model.save(making)
@@ -200,7 +200,7 @@ def _terms(work: Work) -> None:
     sources = work.named("corpus", "model", "glossary")
     if request.glossary is not None:
         entries = work.folder / ENTRIES_FILE
-        named = request.corpus, work.tokenizer, request.glossary
+        named = work.corpus, work.tokenizer, request.glossary
         work.step("entries", sources, [ENTRIES_FILE], lambda: prepare_entries(*named, entries)[1])
         sources = work.named("corpus", "model") | {"entries": work.made(ENTRIES_FILE)}
     if not request.extends:
@@ -209,8 +209,8 @@ def _terms(work: Work) -> None:
     def do() -> str:
         path.unlink(missing_ok=True)
         if request.glossary is not None:
-            return prepare_defined_terms(request.corpus, work.tokenizer, _read_uses(work), path)
-        return prepare_terms(request.corpus, work.tokenizer, request.settings.share, path)[1]
+            return prepare_defined_terms(work.corpus, work.tokenizer, _read_uses(work), path)
+        return prepare_terms(work.corpus, work.tokenizer, request.settings.share, path)[1]
 
     work.step("terms", sources, [path.name], do)
 

@@ -191,10 +191,9 @@ class Request:
         return cls(**{**plain, "settings": settings})
 
     def sources(self) -> dict[str, Source | None]:
-        """What each file or model that is named reads, by its word; None for what isn't named."""
-        return {
-            key: None if value is None else NAMED[key].source(value) for key, value in self._named().items()
-        }
+        """What each file or model that is named reads, by its word, each hashed once; None for what isn't named."""
+        named = self._named().items()
+        return {key: None if value is None else NAMED[key].source(value).once() for key, value in named}
 
     def _named(self) -> dict[str, str | None]:
         """Every file and model by its word, whether it is named or not."""

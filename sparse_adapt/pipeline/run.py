@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from sparse_adapt import __version__
-from sparse_adapt.collection.readers import read_documents
+from sparse_adapt.collection.folder import CorpusFolder
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import discard, tidy
 from sparse_adapt.files.marker import vouching
@@ -100,11 +100,12 @@ def verdict_of(plan: Plan, last: Path, work: Path) -> dict[str, object]:
     from sparse_adapt.selection.retention import measure_retention
 
     if plan.corpus is not None:
+        corpus = CorpusFolder(plan.corpus)
         match load_encoder(plan.model), load_encoder(last):
             case SparseEncoder() as before, SparseEncoder() as after:
                 return {
-                    "retention": measure_retention(before, after, list(read_documents(plan.corpus))),
-                    "evidence": judged_evidence(before, after, JudgedDocuments.of(plan.corpus, work)),
+                    "retention": measure_retention(before, after, list(corpus.read())),
+                    "evidence": judged_evidence(before, after, JudgedDocuments.of(corpus, work)),
                 }
     return {"retention": {}}
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from transformers import PreTrainedTokenizerFast
 
+from sparse_adapt.collection.folder import CorpusFolder
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.steps import Done, Source, Step, carry_out, check_request, of_path
@@ -52,8 +53,8 @@ class Work:
     tokenizer: PreTrainedTokenizerFast  # of the model that is adapted
     folder: Path  # where this part writes
     watcher: AdaptListener
-    documents: list[Document]
-    total: int  # documents of the whole corpus
+    corpus: CorpusFolder
+    documents: list[Document]  # of the corpus, at most so many as are learnt from
     cache: Path  # vectors of a dense teacher
     run: Path  # the folder of the whole run, where queries and candidates are
     sources: Mapping[str, Source | None]  # what was named, each resolved and its model hashed once
