@@ -71,9 +71,9 @@ class Work:
         step = Step(name, sources, makes, do)
         self.records[name] = carry_out_and_tell(step, self.folder, self.watcher, self.run)
 
-    def named(self, *keys: str) -> dict[str, Source | None]:
-        """What a step reads of what was named; None for what wasn't."""
-        return {key: self.sources[key] for key in keys}
+    def read(self, key: str, file: str) -> Source | None:
+        """What a step reads: a file of this run, or what was named under a word; None for what isn't there."""
+        return self.made(file) if file else self.sources[key]
 
     def made(self, name: str) -> Source | None:
         """A file or folder of this run as what a step reads; None where no step made it."""
