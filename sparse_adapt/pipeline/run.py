@@ -9,7 +9,7 @@ While a run works, its folder is `RUN.partial`.
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -73,9 +73,15 @@ class Finished:
     report: Report
 
 
-def run(plan: Plan, place: Place, listener: Listener | None = None) -> Finished:
+def run(
+    plan: Plan,
+    place: Place,
+    listener: Listener | None = None,
+    measured: Callable[[Sequence[Outcome], Path], Mapping[str, object]] | None = None,
+) -> Finished:
     """Carry out a plan. With `place.resume`, go on where a run of the same plan stopped.
 
+    `measured`: what is measured once all stages are done, for the report; by default the verdict on the last model.
     Raises what the readers raise for a file that is wrong, before the first stage begins.
     """
     if is_whole(place):
@@ -85,7 +91,8 @@ def run(plan: Plan, place: Place, listener: Listener | None = None) -> Finished:
     with common_folder(place.reading(read_by(plan))) as work:
         outcomes = run_stages(plan, work, listener or NoListener())
         if is_main():
-            write_report(work, plan, outcomes, verdict_of(plan, outcomes[-1].folder, work))
+            measure = measured or (lambda done, run: verdict_of(plan, done[-1].folder, run))
+            write_report(work, plan, outcomes, measure(outcomes, work))
     return read_finished(place.folder)
 
 
