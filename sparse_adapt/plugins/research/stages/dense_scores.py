@@ -17,11 +17,11 @@ from torch import Tensor
 from sparse_adapt.collection.examples import Candidates
 from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.tokens import cut
-from sparse_adapt.objectives.anchor import background_for
 from sparse_adapt.objectives.loss_terms import functions
-from sparse_adapt.objectives.masked import unmasked
 from sparse_adapt.objectives.scores import CandidateBatch, Compared, ScoreComparison, Scored
 from sparse_adapt.objectives.scoring import Scoring
+from sparse_adapt.plugins.research.stages.backgrounds import background_for
+from sparse_adapt.plugins.research.stages.masked import unmasked
 from sparse_adapt.settings import Settings
 from sparse_adapt.training import losses
 
