@@ -24,7 +24,7 @@ from sparse_adapt.model.vocabulary import extend
 from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
-from sparse_adapt.plugins.research.stages import backgrounds as anchors
+from sparse_adapt.plugins.research.stages import dense as anchors
 from sparse_adapt.plugins.research.stages.masked import SHOWN
 from sparse_adapt.plugins.research.stages.pair_losses import Projection, related
 from sparse_adapt.plugins.research.stages.pairs import Contrast, Joint, PairBatch, Pairing

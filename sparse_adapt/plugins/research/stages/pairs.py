@@ -161,7 +161,7 @@ class Pairing:
         """
         from sparse_adapt.model.sparse import SparseEncoder
         from sparse_adapt.model.tokens import cut
-        from sparse_adapt.plugins.research.stages.backgrounds import background_for
+        from sparse_adapt.plugins.research.stages.dense import background_for
         from sparse_adapt.plugins.research.stages.masked import mask_token
         from sparse_adapt.plugins.research.stages.pair_losses import DOT_PRODUCT, first_places, known_relevant
 
@@ -282,7 +282,7 @@ class Pairing:
     def _weigh(self, encoder: "SentenceEncoder") -> None:
         """Tokens count in the encoder's mean by their idf, where the settings say so, now and while it learns."""
         from sparse_adapt.model.idf import of_mean
-        from sparse_adapt.plugins.research.stages.backgrounds import DenseBackground
+        from sparse_adapt.plugins.research.stages.dense import DenseBackground
 
         if self.settings.token_scales == "learnt":
             raise ConfigError(
