@@ -9,8 +9,8 @@ from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.saved import tokenizer_of
 from sparse_adapt.pipeline import estimate
 from sparse_adapt.pipeline.adapt import STEPS
-from sparse_adapt.pipeline.demo import forecast_of_demo
-from sparse_adapt.pipeline.estimate import Forecast, Speeds, measure_speeds, of_adaptation
+from sparse_adapt.pipeline.demo import QUESTIONS
+from sparse_adapt.pipeline.estimate import Forecast, Speeds, measure_speeds, of_adaptation, of_plan
 from sparse_adapt.pipeline.plan import make_plan, settings_for
 from sparse_adapt.pipeline.request import WITH_WORDS, Request
 from sparse_adapt.pipeline.settings import AdaptSettings
@@ -180,7 +180,7 @@ def test_advice_is_given_where_learning_may_take_more_memory_than_there_is():
 
 
 def test_a_demo_costs_its_stages_and_measuring_each_model():
-    seconds = dict(forecast_of_demo(make_plan("gatrocraptic")).seconds)
+    seconds = dict(of_plan(make_plan("gatrocraptic"), 5, QUESTIONS).seconds)
     assert [*seconds] == ["stages/warmup", "stages/dictionary", "stages/distill", "measuring"]
     measure = general_collection(most=900)
     asked = 5 * estimate.of_questions(FOUND, 1, 900)

@@ -129,11 +129,12 @@ def demo(
     for each in first_look(plan):
         say(each)
     # only now: what measures is slow to import
-    from sparse_adapt.pipeline.demo import forecast_of_demo, run_demo
+    from sparse_adapt.pipeline.demo import QUESTIONS, run_demo
+    from sparse_adapt.pipeline.estimate import of_plan
 
     if not resume:
         check_output(place)  # before the trial
-        for each in forecast_of_demo(plan).lines():
+        for each in of_plan(plan, len(plan.stages) + 1, QUESTIONS).lines():
             say(each)
     with progress_bars(progress) as bars:
         done = run_demo(plan, place, bars, alone=alone)
@@ -200,11 +201,11 @@ def run(
     if vary is not None:
         varied: CommandResult = registry().find("renderers", "vary")(plan, vary, place, progress)
         return varied
-    from sparse_adapt.pipeline.estimate import of_run
+    from sparse_adapt.pipeline.estimate import of_plan
     from sparse_adapt.pipeline.report import ruling_parts
     from sparse_adapt.pipeline.run import run as carry_out
 
-    for each in () if resume else of_run(plan).lines():
+    for each in () if resume else of_plan(plan).lines():
         say(each)
     with progress_bars(progress) as bars:
         done = carry_out(plan, place, bars)

@@ -22,7 +22,6 @@ from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.place import Place, portable
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.demo_report import ALONE, BASE, KINDS, SPLITS, TOP, has_alone
-from sparse_adapt.pipeline.estimate import Forecast, of_plan
 from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.report import ColumnFigures, Demonstrated, DemoTermFigures, HardQuery
 from sparse_adapt.pipeline.run import Finished, Listener, NoListener, is_whole, run, run_stage
@@ -291,11 +290,6 @@ def _of_kind(queries: Sequence[Query], kind: str) -> NDArray[np.bool_]:
 
 
 # -- the whole demo -------------------------------------------------------------------------------
-
-
-def forecast_of_demo(plan: Plan) -> Forecast:
-    """About how long the stages take, and measuring the base model and the model after each stage."""
-    return of_plan(plan, list(plan.settings.items()), len(plan.stages) + 1, QUESTIONS)
 
 
 def run_demo(plan: Plan, place: Place, listener: Listener | None = None, *, alone: bool = False) -> Finished:

@@ -165,35 +165,32 @@ def _of_models(
 
 
 def of_plan(
-    plan: Plan, trained: Sequence[tuple[str, Training]], models: int, questions: int | None = None
+    plan: Plan,
+    models: int = 2,
+    questions: int | None = None,
+    trained: Sequence[tuple[str, Training]] | None = None,
 ) -> Forecast:
-    """The forecast of a plan with a corpus: stages that train, and measuring so many models.
+    """The forecast of a plan: its stages, and measuring so many models; nothing without a corpus or a sparse model.
 
-    `trained`: each stage as often as it is carried out, with its settings; `questions`: general ones, all by default.
+    `questions`: general ones, all by default; `trained`: each stage as often as it is carried out, by default once.
     """
-    assert plan.corpus is not None
-    documents = list(read_documents(plan.corpus))
-    queries = len(list(read_candidates(plan.files["candidates"]))) if "candidates" in plan.files else 0
-    terms = len(read_terms(plan.files["terms"])) if "terms" in plan.files else 0
-    defined = len(read_dictionary(plan.files["dictionary"])) if "dictionary" in plan.files else 0
+    trained = list(plan.settings.items()) if trained is None else trained
+    if plan.corpus is None or not trained or is_dense(ModelFolder.of(plan.model).path):
+        return Forecast({})
+    files, documents = plan.files, list(read_documents(plan.corpus))
     speeds = measure_speeds(
         plan.model, documents, dense=any(map(_is_labelled, dict(trained).values())), settings=trained[0][1]
     )
     learning = _of_stages(
-        trained, speeds, documents=len(documents), queries=queries, terms=terms, definitions=defined
+        trained,
+        speeds,
+        documents=len(documents),
+        queries=len(list(read_candidates(files["candidates"]))) if "candidates" in files else 0,
+        terms=len(read_terms(files["terms"])) if "terms" in files else 0,
+        definitions=len(read_dictionary(files["dictionary"])) if "dictionary" in files else 0,
     )
     measuring = models * len(documents) * speeds.encoding + of_questions(speeds, models, questions)
     return learning._replace(seconds={**learning.seconds, "measuring": measuring})
-
-
-def of_run(plan: Plan) -> Forecast:
-    """The forecast of a run file: its stages, and the verdict on its first and last model.
-
-    Nothing where the verdict has no corpus, the model is dense, or no stage trains.
-    """
-    if plan.corpus is None or not plan.settings or is_dense(ModelFolder.of(plan.model).path):
-        return Forecast({})
-    return of_plan(plan, list(plan.settings.items()), 2)
 
 
 def of_questions(speeds: Speeds, models: int, questions: int | None = None) -> float:

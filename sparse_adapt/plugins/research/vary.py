@@ -266,4 +266,4 @@ def expected_seconds(plan: Plan, variation: Variation) -> float:
     from sparse_adapt.pipeline.estimate import of_plan
 
     trained = [(stage, settings) for stage, settings, often in times(plan, variation) for _ in range(often)]
-    return of_plan(plan, trained, len(variation.values)).total
+    return of_plan(plan, len(variation.values), trained=trained).total
