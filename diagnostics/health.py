@@ -18,14 +18,14 @@ from diagnostics.figures import (
 )
 from sparse_adapt.model.health import HEALTHY_DOCUMENT, HEALTHY_QUERY, Head, sickness, unreachable
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.results import Result
+from sparse_adapt.report.results import Shown
 from sparse_adapt.report.sections import Prose, Section, TableRows
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.terms.function_words import function_tokens
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Health(Result):
+class Health(Shown):
     """A model's figures over the documents of one corpus.
 
     `function_share`: share of the documents' summed weights that lies on function words, punctuation and special

@@ -16,7 +16,7 @@ from sparse_adapt.model.exact.words import FIRST_WORD
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import names_of
 from sparse_adapt.model.windows import cut_up
-from sparse_adapt.report.results import Result
+from sparse_adapt.report.results import Shown
 from sparse_adapt.report.sections import Bar, BarList, Part, Prose, RankedDocument, Section
 from sparse_adapt.report.tables import Row
 from sparse_adapt.retrieve.encode import encode
@@ -95,7 +95,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class QueryReport(Result):
+class QueryReport(Shown):
     """A query as the model weighs it, and its best documents. `nonzero` counts all of its tokens with weight.
 
     `tokens` holds every token of the query's text that has weight and its heaviest expansions, `inactive` the

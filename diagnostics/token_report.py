@@ -11,7 +11,7 @@ from textwrap import shorten
 from diagnostics.advice import Advice, State
 from diagnostics.glossary import InGlossary
 from sparse_adapt.report.charts import columns
-from sparse_adapt.report.results import Result
+from sparse_adapt.report.results import Shown
 from sparse_adapt.report.sections import (
     HERE,
     Bar,
@@ -198,7 +198,7 @@ class ExactWord:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TokenReport(Result):
+class TokenReport(Shown):
     """The five sections on one term. Where no document holds it, `document_id` is None, `text` the term."""
 
     term: str

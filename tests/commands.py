@@ -28,7 +28,6 @@ SHORT = "--steps 2 --batch-size 2 --checkpoint-every 1 --device cpu"
 STAGES = {
     "extend": "extend --model {model} --terms {corpus}/terms.json",
     "preserve": f"preserve --model {{extended}} --corpus {{corpus}} {SHORT}",
-    "logits": f"logits --model {{extended}} --corpus {{corpus}} --baseline {{extended}} {SHORT}",
     "warmup": f"warmup --model {{extended}} --corpus {{corpus}} {SHORT}",
     "dictionary": f"dictionary --model {{extended}} --glossary {{corpus}} --corpus {{corpus}} --labeller none {SHORT}",
     "contrast": f"contrast --model {{extended}} --pairs {{corpus}} --corpus {{corpus}} {SHORT}",

@@ -5,6 +5,7 @@ import importlib
 import inspect
 import json
 import pkgutil
+import re
 import statistics
 import subprocess
 import sys
@@ -16,10 +17,14 @@ import pytest
 from scipy.sparse import issparse
 
 import sparse_adapt as sa
+from sparse_adapt.api.options import options_of
 from sparse_adapt.collection.readers import Query, read_documents, read_judgements, read_queries
 from sparse_adapt.errors import ConfigError, InputError, MissingPackageError, ModelError, OutputError
 from sparse_adapt.files.place import Place
+from sparse_adapt.model.sentence import SentenceEncoder
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import TermError
+from sparse_adapt.report.progress import progress_bars
 
 HEAVY = ("torch", "transformers", "scipy", "pydantic", "numpy", "rich")
 
@@ -84,6 +89,19 @@ def test_help_of_a_function_reads_like_documentation():
     assert "    adapted = sa.adapt(" in sa.__doc__.split("\n\n")[2]
 
 
+@pytest.mark.plugins("engines")
+def test_a_docstring_lists_the_options_in_the_words_of_python():
+    for name in sa.__all__:
+        function = getattr(sa, name)
+        known = {} if name == "Model" or not name.islower() else options_of(function)
+        listed = re.findall(r"^- (\w+): ", function.__doc__, re.MULTILINE)
+        assert listed == [each for each in known if known[each].option.help], name
+        shown = " ".join(function.__doc__.partition("\n- ")[2].partition(">>>")[0].split())
+        assert "--" not in shown and "commas between" not in shown, name
+    told = " ".join(inspect.getdoc(sa.adapt).split())
+    assert "an ir_datasets id. Or documents in a list or a dictionary. - out: Run folder" in told
+
+
 def test_types_are_marked_as_such():
     for package in ("sparse_adapt", "diagnostics", "corpora"):
         assert (Path(sa.__file__).parents[1] / package / "py.typed").is_file()
@@ -119,6 +137,20 @@ def test_queries_and_documents_are_encoded_compared_and_decoded(model):
     np.testing.assert_allclose(dense, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["encode_query", "encode_queries", "encode_document", "encode_documents"])
+def test_a_user_of_sentence_transformers_calls_as_he_is_used_to(model, name, monkeypatch):
+    texts = ["test the backup", "who owns zorvex"]
+    bars = []
+    monkeypatch.setattr(
+        "sparse_adapt.api.models.progress_bars", lambda shown: bars.append(shown) or progress_bars(False)
+    )
+    vectors = getattr(model, name)(texts, batch_size=1, show_progress_bar=True)
+    assert bars == [True]
+    assert (vectors != model.encode(texts, side="query" if "quer" in name else "document")).nnz == 0
+    with pytest.raises(TypeError, match="prompt"):
+        getattr(model, name)(texts, prompt="query: ")
+
+
 def test_a_vector_is_decoded_heaviest_token_first(model):
     vectors = model.encode(["test the backup", ""])
     first, empty = model.decode(vectors)
@@ -138,9 +170,17 @@ def test_vectors_of_another_model_are_refused(model):
 
 
 def test_no_public_method_of_a_model_wants_a_progress():
-    methods = {name: getattr(sa.Model, name) for name in dir(sa.Model) if not name.startswith("_")}
-    asked = {name: inspect.signature(each).parameters for name, each in methods.items() if callable(each)}
-    assert not [name for name, parameters in asked.items() if "advance" in parameters]
+    kinds = [sa.Model, SparseEncoder, SentenceEncoder]
+    methods = [getattr(kind, name) for kind in kinds for name in vars(kind) if not name.startswith("_")]
+    asked = [
+        each
+        for method in methods
+        if callable(method)
+        for each in inspect.signature(method).parameters.values()
+    ]
+    assert len(asked) > 50 and not [
+        each for each in asked if "Progress" in str(each.annotation) and each.default is each.empty
+    ]
 
 
 def test_extending_and_saving_keeps_the_terms(tiny_model, tmp_path):
@@ -352,7 +392,7 @@ def test_exporting_from_memory_is_exporting_a_folder(model, zorvex_collection, f
     assert (tmp_path / "a" / "manifest.json").is_file() and len(first.to_frame()) == len(
         first.manifest.parts
     ) + 1
-    assert str(tmp_path / "a") in first.loading and repr(first).startswith("<Export: anserini in ")
+    assert str(tmp_path / "a") in first.loading and repr(first).startswith("<Result: anserini in ")
     with pytest.raises(OutputError, match="already there"):
         sa.export("anserini", model, frame, tmp_path / "b")
     with pytest.raises(ConfigError, match="unknown export format 'lucene'"):

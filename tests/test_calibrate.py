@@ -18,8 +18,9 @@ from sparse_adapt.pipeline.calibrate import (
     save_calibrated,
     tabulate_before_after,
 )
+from sparse_adapt.pipeline.words import WordOptions, exact_words
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.evaluate import evaluate_vectors, read_collection
+from sparse_adapt.retrieve.evaluate import evaluate_model, evaluate_vectors, read_collection
 from sparse_adapt.selection.retention import background_queries
 
 TEXTS = ["who owns zorvex", "the plan of what to spend", "a saw and a file", "", "who signs for spending"]
@@ -124,6 +125,22 @@ def test_queries_that_light_no_moved_term_needn_t_be_asked_again(model, zorvex_c
     vectors = scales.documents.lowered(amounts)
     whole = evaluate_vectors(asked.texts.lowered(amounts), vectors, judged, DEPTH)
     assert asked.before_after(amounts, vectors)[0].after == pytest.approx(whole.means()["ndcg@10"])
+
+
+@pytest.mark.parametrize("amount", [0.4, -3.0])
+def test_figures_of_a_model_with_exact_words_are_those_of_the_saved_model(
+    model, zorvex_collection, tmp_path, amount
+):
+    judged = read_collection(str(zorvex_collection), "test")
+    model.words = exact_words(model, judged.documents.__iter__, WordOptions(heaviest=6))
+    scales, amounts = Scales.of(model, [], judged.documents, judged), amounts_of(model, {"zorvex": amount})
+    asked = next(each for each in scales.query_sets if each.collection is judged)
+    figures = asked.before_after(amounts, scales.documents.searched(amounts))[0]
+    save_calibrated(model, "here", amounts, [], Place(tmp_path / "m"))
+    saved = SparseEncoder.load(tmp_path / "m")
+    assert saved.words.settings == model.words.settings
+    reached = [evaluate_model(each, judged).means()["ndcg@10"] for each in (model, saved)]
+    assert [figures.before, figures.after] == pytest.approx(reached, abs=1e-6)
 
 
 def test_the_command_writes_a_model_and_its_figures(sparse_adapt, tmp_path, tiny_run, zorvex_collection):

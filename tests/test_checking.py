@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,12 @@ from conftest import refused
 
 import sparse_adapt as sa
 from sparse_adapt.api.checking import check
+from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
+from sparse_adapt.pipeline.adapt import reading_sentence
+from sparse_adapt.pipeline.request import Request
+from sparse_adapt.pipeline.settings import AdaptSettings
+from sparse_adapt.report.messages import forget_unread, note_cut, note_told, tell_unread
 
 
 @pytest.fixture
@@ -61,7 +67,7 @@ def test_files_of_other_names_are_nobody_s_business(folder):
         check(str(folder))
 
 
-def test_documents_that_a_model_reads_in_part_are_counted(tiny_model, tmp_path, sparse_adapt):
+def test_what_a_model_reads_of_the_documents_is_said(tiny_model, tmp_path, sparse_adapt):
     long, short = " ".join(["zorvex"] * 40), "who owns zorvex"
     (tmp_path / "corpus.jsonl").write_text(
         "".join(f'{{"_id": "{n}", "text": "{t}"}}\n' for n, t in enumerate([long, short]))
@@ -69,14 +75,39 @@ def test_documents_that_a_model_reads_in_part_are_counted(tiny_model, tmp_path, 
     model = sa.load(tiny_model, device="cpu", max_tokens=16)
     model.save(tmp_path / "model")
     model.encoder.tokenizer.backend_tokenizer.no_truncation()
-    whole = len(model.encoder.tokenizer.backend_tokenizer.encode(long).ids)
+    counts = [len(model.encoder.tokenizer.backend_tokenizer.encode(each).ids) for each in (long, short)]
     found = check(str(tmp_path), tmp_path / "model")
-    told = f"1 of 2 documents are longer than the 16 tokens that {tmp_path / 'model'} reads; "
-    told += f"it reads {16 / whole:.0%} of them"
-    assert found.remarks == [f"{told}, and all with --windows 16"]
+    told = f"{tmp_path / 'model'} reads the first 16 tokens of a document, {(16 + counts[1]) / sum(counts):.0%} of all "
+    told += "tokens (1 of 2 documents is longer)"
+    words = "exact words (sparse-adapt words) cover every document whole, and --windows 16 reads it whole"
+    assert counts[1] < 16 and found.remarks == [f"{told}; {words}"]
     ran = sparse_adapt("check", tmp_path, "--model", tmp_path / "model")
     assert ran.status == 0 and told in ran.err
-    assert check(str(tmp_path), tiny_model).remarks == []
+    sa.add_words(tmp_path / "model", tmp_path, tmp_path / "hybrid", device="cpu")
+    told = told.replace(str(tmp_path / "model"), str(tmp_path / "hybrid"))
+    remarks = check(str(tmp_path), tmp_path / "hybrid").remarks
+    assert remarks == [f"{told}; its exact words cover every document whole"]
+    assert len(check(str(tmp_path), tiny_model).remarks) == (sum(counts) - counts[1] > 64)
     model = sa.load(tiny_model, device="cpu", max_tokens=16, windows=16, overlap=2)
     model.save(tmp_path / "windows")
     assert check(str(tmp_path), tmp_path / "windows").remarks == [], "all windows are read"
+
+
+def test_an_adaptation_says_beforehand_what_is_read_and_what_covers_the_rest(tiny_model, capfd):
+    documents = [Document("1", "zorvex " * 100), Document("2", "a")]
+    request = Request(corpus="corpus", model=str(tiny_model))
+    said = reading_sentence(request, documents)
+    assert said.startswith("the model reads the first 64 tokens of a document, ")
+    assert said.endswith("(1 of 2 documents is longer); exact words cover every document whole")
+    alone = replace(request, settings=AdaptSettings(stages=("rank",)))
+    assert reading_sentence(alone, documents).endswith("; --windows reads the rest")
+    assert reading_sentence(request, documents[1:]) == ""
+    windows = replace(request, settings=AdaptSettings(windows=32))
+    assert reading_sentence(windows, documents) == ""
+    for tell, end in ((True, ""), (False, "1 text is longer than the 64 tokens")):
+        forget_unread()
+        if tell:
+            note_told()
+        note_cut("zorvex", 40, 64)
+        tell_unread()
+        assert capfd.readouterr().err.startswith(end) and bool(end) != tell

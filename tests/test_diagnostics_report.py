@@ -13,14 +13,14 @@ from diagnostics.token import diagnose
 from diagnostics.token_report import STATES
 from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.report.results import Result
+from sparse_adapt.report.results import Shown
 from sparse_adapt.report.sections import CommandText, untitled
 from sparse_adapt.report.terminal import rendered
 
 SECTIONS = ["1  Vocabulary", "2  Logits", "3  Weight", "4  Ranking", "5  What to do next"]
 
 
-def shown(report: Result, width: int = 100) -> str:
+def shown(report: Shown, width: int = 100) -> str:
     console = Console(file=io.StringIO(), width=width)
     console.print(report.renderable())
     return console.file.getvalue()

@@ -9,12 +9,11 @@ from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.saved import tokenizer_of
 from sparse_adapt.pipeline import estimate
 from sparse_adapt.pipeline.adapt import STEPS
-from sparse_adapt.pipeline.demo import QUESTIONS
 from sparse_adapt.pipeline.estimate import Forecast, Speeds, measure_speeds, of_adaptation, of_plan
 from sparse_adapt.pipeline.plan import make_plan, settings_for
 from sparse_adapt.pipeline.request import WITH_WORDS, Request
 from sparse_adapt.pipeline.settings import AdaptSettings
-from sparse_adapt.selection.questions import general_collection
+from sparse_adapt.selection.questions import SOME, general_collection
 from sparse_adapt.stages.table import find_stage, trained
 from sparse_adapt.training.memory import Costs
 
@@ -180,10 +179,10 @@ def test_advice_is_given_where_learning_may_take_more_memory_than_there_is():
 
 
 def test_a_demo_costs_its_stages_and_measuring_each_model():
-    seconds = dict(of_plan(make_plan("gatrocraptic"), 5, QUESTIONS).seconds)
+    seconds = dict(of_plan(make_plan("gatrocraptic"), 5, SOME).seconds)
     assert [*seconds] == ["stages/warmup", "stages/dictionary", "stages/distill", "measuring"]
-    measure = general_collection(most=900)
-    asked = 5 * estimate.of_questions(FOUND, 1, 900)
+    measure = general_collection(most=SOME)
+    asked = 5 * estimate.of_questions(FOUND, 1, SOME)
     assert seconds["measuring"] == pytest.approx(5 * 26 * 0.1 + asked)
     length = sum(min(1200, len(each.full_text)) for each in measure.documents) / len(measure.documents)
     texts = len(measure.documents) + len(measure.queries) / 4

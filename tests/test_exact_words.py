@@ -12,6 +12,7 @@ from families import FAMILIES, build
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import ConfigError, InputError, ModelError
 from sparse_adapt.model.exact.analysis import Analyzer
+from sparse_adapt.model.exact.defaults import SHARE
 from sparse_adapt.model.exact.language import NONE, Language, general_shares, language_of
 from sparse_adapt.model.exact.statistics import Statistics
 from sparse_adapt.model.exact.words import (
@@ -248,10 +249,23 @@ def test_only_domain_leaves_general_language_out(model, twelve_documents):
     assert own.general == 0.0 and own.idf[word] > mixed.idf[word]
 
 
+def test_words_count_as_much_as_weights_where_the_index_holds_one_corpus_alone(model, twelve_documents):
+    def share(**options):
+        return exact_words(model, lambda: twelve_documents, WordOptions(**options)).settings.share
+
+    assert [share(), share(only_domain=True), share(only_domain=True, share=0.25)] == [SHARE, 1.0, 0.25]
+    words = exact_words(model, lambda: twelve_documents, WordOptions(share=0.75))
+    shares = [
+        updated(words, lambda: twelve_documents, WordOptions(**options)).settings.share
+        for options in ({}, {"share": 0.25}, {"only_domain": True})
+    ]
+    assert shares == [0.75, 0.25, 1.0]
+
+
 def test_new_statistics_leave_vectors_of_documents_alone(model, twelve_documents):
     words = exact_words(model, lambda: twelve_documents, WordOptions())
     more = [*twelve_documents, Document("n", "gatrocraptic birds")]
-    later = updated(words, lambda: more, only_domain=False)
+    later = updated(words, lambda: more, WordOptions())
     assert later.settings.idf != words.settings.idf and "gatrocrapt" in later.settings.idf
     assert later.checksum == words.checksum
     assert (later.documents(more) != words.documents(more)).nnz == 0

@@ -13,10 +13,9 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from sparse_adapt.model import threads
-from sparse_adapt.model.head import cpu, dense, device, filter, pooling
+from sparse_adapt.model.head import cpu, dense, device, filter, pooling, threads
 from sparse_adapt.model.head.pooling import activate, pack_rows, plain_splade_pool, splade_pool
-from sparse_adapt.model.threads import share_out
+from sparse_adapt.model.head.threads import share_out
 
 SIZES = [(1, 1, 1, 1), (1, 1, 257, 3), (3, 7, 501, 5), (5, 33, 1031, 16), (2, 130, 2049, 8)]
 

@@ -11,7 +11,7 @@ import sparse_adapt as sa
 
 pytestmark = pytest.mark.slow
 PAGE = (Path(__file__).parents[1] / "docs" / "libraries.md").read_text(encoding="utf-8")
-TERRIER, TRAINING, EVALUATING = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+TERRIER, TRAINING, EVALUATING, HEAD = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 WORDS = ["gatrocraptic", "max_connections"]
 TEXTS = ["gatrocraptic budgeting, and max_connections", "a plain text"]
 
@@ -39,7 +39,7 @@ def names(place):
     left: dict[str, object] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
-        for example in (TERRIER, TRAINING, EVALUATING):
+        for example in (TERRIER, TRAINING, EVALUATING, HEAD):
             exec(compile(example, "libraries.md", "exec"), left)
     return left
 

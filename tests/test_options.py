@@ -10,10 +10,10 @@ import typer
 from typer.exceptions import TyperException
 
 from sparse_adapt.api.options import Model, Option, Options, Out, Words, declared, options_of
-from sparse_adapt.api.results import Written
 from sparse_adapt.cli.commands import command_of
 from sparse_adapt.errors import ConfigError, InputError, ModelError
 from sparse_adapt.registry import Command
+from sparse_adapt.report.results import Result, written
 from tools import pages
 
 ROW = Command("polish", f"{__name__}:polish")
@@ -31,7 +31,7 @@ def polish(
     often: Annotated[int | None, Option("How often.", "-n --times", ge=1)] = None,
     secret: int = 3,
     **more: Annotated[int | None, Options({"grain": Option("How fine.", ge=10)})],
-) -> Written:
+) -> Result:
     """Polish a model. It takes a while.
 
     What is polished shines.
@@ -39,7 +39,7 @@ def polish(
     Python alone reads on.
     """
     given = {"shine": shine, "colour": colour, "parts": list(parts), "often": often, "secret": secret, **more}
-    return Written(Path(out), "all of it", ["sparse-adapt demo"], figures=given)
+    return written(Path(out), "all of it", ["sparse-adapt demo"], **given)
 
 
 def ran(*words: str) -> Any:

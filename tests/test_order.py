@@ -47,6 +47,21 @@ def test_a_module_imports_only_from_those_before_it(path):
     assert set(imported(path, "sparse_adapt")) <= allowed
 
 
+def test_the_head_is_used_without_the_rest():
+    """Whoever has a model of sentence-transformers takes the head alone: it imports nothing else of ours."""
+    head = sorted((ROOT / "model" / "head").glob("*.py"))
+    texts = [path.read_text(encoding="utf-8") for path in head]
+    assert {*re.findall(r"(?:from|import) (sparse_adapt[.\w]*)", "\n".join(texts))} <= {
+        "sparse_adapt.model.head",
+        *(name_of(path) for path in head),
+    }
+    code = "import sys, sparse_adapt.model.head.library; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    ours = {name for name in done.stdout.split() if name.startswith("sparse_adapt")}
+    others = {name for name in ours if not name.startswith("sparse_adapt.model.head")}
+    assert others == {"sparse_adapt", "sparse_adapt.model"}
+
+
 def test_data_is_cut_into_lines_at_newlines_only():
     """`str.splitlines` cuts at U+2028 and seven more, which JSON leaves inside a line; messages alone may be cut so."""
     of_messages = {"errors.py", "cli/app.py", "cli/page.py"}

@@ -3,7 +3,7 @@
 from forking import forked
 from numba.core import caching
 
-from sparse_adapt.model.threads import compiled
+from sparse_adapt.model.head.threads import compiled
 
 
 def total(count):

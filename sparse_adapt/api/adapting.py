@@ -25,10 +25,10 @@ from sparse_adapt.api.options import (
     declared,
     out_option,
 )
-from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.api.runs import of_run, run_folder
 from sparse_adapt.errors import InputError
 from sparse_adapt.report.progress import Bars, is_interactive
+from sparse_adapt.report.results import Shown
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Row
 from sparse_adapt.stages.table import stages_of_adapt
@@ -69,7 +69,7 @@ class AdaptBars(Bars):
 
 
 @dataclass(frozen=True, repr=False)
-class Adaptation(CommandResult):
+class Adaptation(Shown):
     """An adaptation on the disk. `stopped` names the step that it was to end with, and is empty where it is whole.
 
     `report` is what `adapt --json` prints; empty while the adaptation isn't whole.
@@ -78,8 +78,10 @@ class Adaptation(CommandResult):
     folder: Path
     report: "Report"
     stopped: str = ""
-    corpus: str = ""
-    place: Path | None = None  # where an unfinished adaptation will end
+    wrote: Sequence[tuple[Path, str]] = ()
+    then: Sequence[str] = ()
+    run_folder: Path | None = None
+    quiet: bool = False
 
     @property
     def model(self) -> "Model":
@@ -128,22 +130,6 @@ class Adaptation(CommandResult):
         if not self.report:
             return untitled(*self.verdict)
         return untitled(tabulate(self.report), *ruling_parts(self.report), *more_to_say(self.report))
-
-    def after(self) -> After:
-        """What was written; a query to ask the model, and how its vectors are written for an engine."""
-        if self.stopped:
-            made = [str(self.folder / name) for name in FILES[self.stopped] if (self.folder / name).exists()]
-            message = f"up to the step {self.stopped}; read {' and '.join(made)}, and edit what you like"
-            again = line("adapt", self.corpus, "-o", self.place, "--resume")
-            return After(wrote=[(self.folder, message)], next_steps=[again], shows=False)
-        model = self.folder / str(self.report["final"])
-        named, question = of_run(model, self.folder, self.corpus), _question(self.folder / "collection")
-        commands = (
-            [] if question is None else [line(each, question, *named) for each in ("explain", "search")]
-        )
-        steps = [*commands, exported(str(model), self.corpus, f"{self.folder}-export")]
-        message = f"the model in {model}, and {self.folder / 'report.json'}"
-        return After(wrote=[(self.folder, message)], run=self.folder, next_steps=steps)
 
     def _check(self) -> None:
         if self.stopped:
@@ -198,28 +184,11 @@ def adapt(
 
     Terms, definitions, queries and candidates are made from the corpus. The adapted model ends in DIR/model.
 
-    corpus: a place, or documents in memory (texts, dictionaries, a data frame, `Document`); some dozens at least.
-    out: the folder of the run, a folder a stage and the model in it; by default runs/CORPUS. Things in memory are kept
-    in `out`-inputs.
-    model: what is adapted; by default splade-tiny.
-    glossary: terms and their definitions, a path (JSONL, CSV, TSV) or a dictionary. Words and acronyms without a token
-    get one and are taught by their definitions; all entries make queries, phrases and old words too.
-    columns: which columns of a table are what, where their headings don't say it (`{"text": "Inhalt", "id": "Nr"}`).
-    queries: users' queries, to learn from beside synthetic ones.
-    candidates: queries with scored documents, to learn from instead of synthetic ones.
-    teacher: ensemble (by default), bm25, a dense model, a cross-encoder, or a file of scores.
-    llm: a model that writes queries, as URL#MODEL of any server that speaks OpenAI's chat protocol; texts of the corpus
-    are sent there.
-    stages: which stages are carried out; by default words, which puts exact words into the vectors, and with a glossary
-    also extend and dictionary. rank teaches ranking; with extend, preserve and rank words of the corpus get a token
-    that nothing defines.
-    until: the step to stop after (terms, dictionary, queries, candidates, stages), to read and edit what it made.
-    engine: where texts are encoded, to the same bytes; with ray, models read documents, queries and what the semantic
-    labeller tells apart on so many `workers` of a Ray cluster, and learn here.
-    resume: whether an adaptation that was stopped goes on, with its own settings and what is named now on top.
-    settings: of every stage that trains (`batch_size=8`), of one stage under its name (`rank={"steps": 100}`), of
-    the adaptation itself (`documents`, `max_tokens`, `only_new`, `windows`, `share`, `interpolations`),
-    and how queries and candidates are made (`query_settings={"count": 500}`, `candidate_settings`).
+    A corpus has some dozens of documents at least. What is given in memory is kept in `out`-inputs. An adaptation that
+    goes on has its own settings, and what is named now on top. Settings are those of every stage that trains
+    (`batch_size=8`), of one stage under its name (`rank={"steps": 100}`), of the adaptation itself (`documents`,
+    `max_tokens`, `only_new`, `windows`, `share`, `interpolations`), and how queries and candidates are made
+    (`query_settings={"count": 500}`, `candidate_settings`).
 
     Raises InputError for a corpus that can't be read or gives too little, and for a glossary of other words,
     ConfigError for a setting that there isn't and for a file that no stage reads, OutputError for a folder that is
@@ -245,7 +214,7 @@ def adapt(
         queries_of,
     )
     from sparse_adapt.files.place import Place
-    from sparse_adapt.model.threads import read_by
+    from sparse_adapt.model.processes import read_by
     from sparse_adapt.pipeline.adapt import Stopped
     from sparse_adapt.pipeline.adapt import adapt as carry_out
     from sparse_adapt.pipeline.plan import BASE_MODEL
@@ -282,8 +251,26 @@ def adapt(
             try:
                 done = carry_out(request, place, bars, until)
             except Stopped as stopped:
-                return Adaptation(stopped.folder, {}, stopped.step, request.corpus, folder)
-    return Adaptation(folder, done.report, corpus=request.corpus)
+                return _stopped(stopped.folder, stopped.step, request.corpus, folder)
+    return _whole(folder, done.report, request.corpus)
+
+
+def _whole(folder: Path, report: "Report", corpus: str) -> Adaptation:
+    """The adaptation, with a query to ask the model, and how its vectors are written for an engine."""
+    model = folder / str(report["final"])
+    named, question = of_run(model, folder, corpus), _question(folder / "collection")
+    asked = [] if question is None else [line(each, question, *named) for each in ("explain", "search")]
+    wrote = [(folder, f"the model in {model}, and {folder / 'report.json'}")]
+    then = [*asked, exported(str(model), corpus, f"{folder}-export")]
+    return Adaptation(folder, report, wrote=wrote, then=then, run_folder=folder)
+
+
+def _stopped(folder: Path, step: str, corpus: str, place: Path) -> Adaptation:
+    """The adaptation, with what to read of it, and how it goes on; `place`: where it will end."""
+    made = [str(folder / name) for name in FILES[step] if (folder / name).exists()]
+    message = f"up to the step {step}; read {' and '.join(made)}, and edit what you like"
+    then = [line("adapt", corpus, "-o", place, "--resume")]
+    return Adaptation(folder, {}, step, [(folder, message)], then, quiet=True)
 
 
 def _question(collection: Path) -> str | None:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,66 +16,20 @@ from sparse_adapt.api.options import (
     declared,
     out_option,
 )
-from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.api.runs import subject_of
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.place import Place
 from sparse_adapt.report.progress import progress_bars
-from sparse_adapt.report.sections import Section, untitled
-from sparse_adapt.report.tables import Row, Table
+from sparse_adapt.report.results import Result
+from sparse_adapt.report.tables import Row
 
 if TYPE_CHECKING:
     from sparse_adapt.collection.arguments import QueriesLike
-    from sparse_adapt.pipeline.before_after import BeforeAfter
     from sparse_adapt.retrieve.evaluate import Collection
 
 NO_COSTS = (
     "what it costs shows on documents that say the terms, and no corpus is known; name one: --corpus CORPUS"
 )
-
-
-@dataclass(frozen=True, repr=False)
-class Calibration(CommandResult):
-    """A model whose new terms activate less or more: where it lies, which terms moved, and its effect, before and
-    after.
-    """
-
-    folder: Path
-    terms: Table
-    before_after: tuple["BeforeAfter", ...]
-    corpus: str = ""
-    measured: bool = True  # on documents, which show what it costs
-
-    @property
-    def headline(self) -> str:
-        """The folder, how many terms moved, and background queries that activate one."""
-        first, moved = self.before_after[0], len(self.terms.rows)
-        return f"{self.folder}: {moved:,} terms moved, {first.name} {first.before:.1%} to {first.after:.1%}"
-
-    def rows(self) -> list[Row]:
-        """Each figure before and after."""
-        return [each._asdict() for each in self.before_after]
-
-    def to_dict(self) -> dict[str, object]:
-        """Terms with their amounts, and every figure."""
-        return {
-            "lowered": {str(row["term"]): row["amount"] for row in self.terms.rows},
-            "figures": self.rows(),
-        }
-
-    def sections(self) -> Sequence[Section]:
-        """Both tables."""
-        from sparse_adapt.pipeline.calibrate import tabulate_before_after
-
-        return untitled(
-            self.terms, tabulate_before_after(self.before_after), *(() if self.measured else (NO_COSTS,))
-        )
-
-    def after(self) -> After:
-        """The model, and how its vectors are written."""
-        wrote = (self.folder, "the calibrated model, and calibration.json with these figures")
-        steps = [exported(str(self.folder), self.corpus, f"{self.folder}-export")] if self.corpus else []
-        return After(wrote=[wrote], next_steps=steps)
 
 
 @declared
@@ -112,15 +65,12 @@ def calibrate(
     columns: Columns = (),
     overwrite: Overwrite = False,
     progress: bool | None = None,
-) -> Calibration:
+) -> Result:
     """Have new terms activate less, and show the effect.
 
     Only the biases of new tokens change, so every other weight stays as it was.
 
-    model: by default that of the latest run. lower_bias: by how much each named term's logit is lowered; a negative
-    amount raises it. target_activations: instead, the share of background queries that may activate a term, from 0 to 1
-    or such as "5%". corpus: what the change is measured on, with its judgements where it has some; by default what the
-    model was made for. queries: of your users, which of them activate a term before and after.
+    `lower_bias` is a dictionary of terms and amounts. Judgements of the corpus are measured on too, where it has some.
 
     Raises ConfigError where neither or both are given and for a term that the model wasn't given, ModelError for a
     model that a bias doesn't reach.
@@ -155,6 +105,7 @@ def calibrate(
         check_calibrates,
         save_calibrated,
         tabulate_amounts,
+        tabulate_before_after,
     )
     from sparse_adapt.stages.record import read_before
 
@@ -172,12 +123,20 @@ def calibrate(
         )
     before_after = scales.before_after(amounts)
     save_calibrated(encoder, sparse_model.source, amounts, before_after, place)
-    return Calibration(
-        place.folder,
-        tabulate_amounts(encoder, amounts),
-        tuple(before_after),
-        (source.place if source else None) or "",
-        bool(documents),
+    moved, first, folder = tabulate_amounts(encoder, amounts), before_after[0], place.folder
+    figures: list[Row] = [each._asdict() for each in before_after]
+    lowered = {str(row["term"]): row["amount"] for row in moved.rows}
+    at = source.place if source else None
+    return Result(
+        f"{folder}: {len(moved.rows):,} terms moved, {first.name} {first.before:.1%} to {first.after:.1%}",
+        {"lowered": lowered, "figures": figures},
+        [moved, tabulate_before_after(before_after), *([] if documents else [NO_COSTS])],
+        [(folder, "the calibrated model, and calibration.json with these figures")],
+        [exported(str(folder), at, f"{folder}-export")] if at else [],
+        rows=figures,
+        folder=folder,
+        terms=moved,
+        before_after=tuple(before_after),
     )
 
 

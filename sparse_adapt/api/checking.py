@@ -1,64 +1,28 @@
 """What is on the disk, read to the end: a corpus with all files beside it (`check`), or a result of ours (`verify`)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from sparse_adapt.api.checks import a_folder
 from sparse_adapt.api.following import column_words, line
 from sparse_adapt.api.options import Columns, CorpusNamed, Model, Option, declared
-from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.errors import InputError
 from sparse_adapt.registry import registry
-from sparse_adapt.report.sections import Section, untitled
-from sparse_adapt.report.tables import Row
+from sparse_adapt.report.results import Result
 
 if TYPE_CHECKING:
     from sparse_adapt.api.models import ModelLike
-    from sparse_adapt.collection.columns import ColumnsLike
     from sparse_adapt.collection.readers import Judgements
 
 LOOKED_AT = 5_000  # documents whose tokens are counted
 
 
-@dataclass(frozen=True, repr=False)
-class Checked(CommandResult):
-    """How many of each there are, and what the owner should know."""
-
-    corpus: str
-    counts: dict[str, int]
-    remarks: list[str]
-    columns: "ColumnsLike" = ()
-
-    @property
-    def headline(self) -> str:
-        """The counts in a line."""
-        return ", ".join(f"{name} {count:,}" for name, count in self.counts.items())
-
-    def to_dict(self) -> dict[str, object]:
-        """The counts."""
-        return dict(self.counts)
-
-    def rows(self) -> Sequence[Row]:
-        """A row for each kind."""
-        return [{"what": name, "count": count} for name, count in self.counts.items()]
-
-    def sections(self) -> Sequence[Section]:
-        """The counts in a line."""
-        return untitled(self.headline)
-
-    def after(self) -> After:
-        """What the owner should know, and how to adapt a model to the corpus."""
-        notes = [f"{self.corpus}: {remark}" for remark in self.remarks]
-        return After(notes=notes, next_steps=[line("adapt", self.corpus, *column_words(self.columns))])
-
-
 @declared
-def check(corpus: CorpusNamed, model: Model = "splade-tiny", *, columns: Columns = ()) -> Checked:
+def check(corpus: CorpusNamed, model: Model = "splade-tiny", *, columns: Columns = ()) -> Result:
     """Read a corpus and the files beside it, and report mistakes.
 
-    The check ends at the first bad line. It counts the documents that are longer than the model reads.
+    The check ends at the first bad line. It says how much of the documents the model reads.
 
     Every file of a known name in the corpus's folder or beside its file is read, judgements of every split too. Raises
     InputError for the first line that is wrong.
@@ -103,31 +67,36 @@ def check(corpus: CorpusNamed, model: Model = "splade-tiny", *, columns: Columns
     for name, (files, read) in others.items():
         if (path := _first(corpus, files)) is not None:
             counts[name] = len(read(path))
-    return Checked(corpus, counts, remarks, columns)
+    return Result(
+        ", ".join(f"{name} {count:,}" for name, count in counts.items()),
+        counts,
+        rows=[{"what": name, "count": count} for name, count in counts.items()],
+        notes=[f"{corpus}: {remark}" for remark in remarks],
+        then=[line("adapt", corpus, *column_words(columns))],
+        counts=counts,
+        remarks=remarks,
+    )
 
 
 def _cut(texts: Sequence[str], model: "ModelLike") -> list[str]:
-    """How many documents a model doesn't read to the end, and how much of these it reads; nothing where all are."""
+    """How much of the documents a model reads, and what reads the rest; nothing where it reads all."""
+    from sparse_adapt.api.models import Model
     from sparse_adapt.collection.streams import evenly
-    from sparse_adapt.model.encoder import read_vocabulary
-    from sparse_adapt.model.folder import ModelFolder
-    from sparse_adapt.model.saved import tokenizer_of
+    from sparse_adapt.model.kinds import load_encoder
+    from sparse_adapt.model.sparse import SparseEncoder
+    from sparse_adapt.model.windows import PartRead
 
-    name = str(getattr(model, "source", model))
-    tokenizer = tokenizer_of(name)
-    _, most, windows = read_vocabulary(ModelFolder.of(name).path)
-    looked_at = list(evenly(texts, LOOKED_AT))
-    tokenizer.backend_tokenizer.no_truncation()
-    read = tokenizer.backend_tokenizer.encode_batch_fast(looked_at)
-    long = [len(each.ids) for each in read if len(each.ids) > most]
-    if not long or windows is not None:
+    encoder = model.encoder if isinstance(model, Model) else load_encoder(model)
+    part = PartRead.of(list(evenly(texts, LOOKED_AT)), encoder.tokenizer, encoder.max_tokens)
+    whole, said = "cover every document whole", f"{getattr(model, 'source', model)} reads {part}"
+    if not part.longer:
         return []
-    among = "" if len(looked_at) == len(texts) else " looked at"
-    share = most * len(long) / sum(long)
-    return [
-        f"{len(long):,} of {len(looked_at):,} documents{among} are longer than the {most} tokens that {name} reads; it "
-        f"reads {share:.0%} of them, and all with --windows {most}"
-    ]
+    if not isinstance(encoder, SparseEncoder):
+        return [said]
+    if encoder.words is not None:
+        return [f"{said}; its exact words {whole}"] if encoder.windows is None else []
+    by_windows = f"and --windows {encoder.max_tokens} reads it whole"
+    return [] if encoder.windows else [f"{said}; exact words (sparse-adapt words) {whole}, {by_windows}"]
 
 
 def _first(corpus: str, names: Sequence[str]) -> Path | None:
@@ -160,36 +129,6 @@ def _strangers(
     return remarks
 
 
-@dataclass(frozen=True, repr=False)
-class Verified(CommandResult):
-    """What was looked at and found to be as it was written: files, and by how many of them which kind of thing."""
-
-    folder: str
-    files: int
-    models: int = 0
-    vectors: int = 0
-    exports: int = 0
-
-    @property
-    def headline(self) -> str:
-        """The folder, and what it holds."""
-        counts = {key: value for key, value in self.to_dict().items() if value and key != "files"}
-        kinds = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
-        return f"{self.folder}: all {self.files:,} files are as they were written{f' ({kinds})' if kinds else ''}"
-
-    def to_dict(self) -> dict[str, object]:
-        """The counts."""
-        return {key: value for key, value in asdict(self).items() if key != "folder"}
-
-    def rows(self) -> Sequence[Row]:
-        """One row."""
-        return [self.to_dict()]
-
-    def sections(self) -> Sequence[Section]:
-        """The folder, and what it holds."""
-        return untitled(self.headline)
-
-
 @declared
 def verify(
     place: Annotated[
@@ -201,7 +140,7 @@ def verify(
             check=a_folder,
         ),
     ],
-) -> Verified:
+) -> Result:
     """Check that a result is as it was written.
 
     Every file has to have its checksum, weights have to be numbers, and matrices have to be well-formed.
@@ -231,7 +170,9 @@ def verify(
         kind = _check(within)
         if kind in counts:
             counts[kind] += 1
-    return Verified(str(place), files, **counts)
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
+    headline = f"{place}: all {files:,} files are as they were written{f' ({kinds})' if kinds else ''}"
+    return Result(headline, {"files": files, **counts}, folder=str(place))
 
 
 def _check(folder: Path) -> str:

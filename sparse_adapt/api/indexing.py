@@ -19,10 +19,10 @@ from sparse_adapt.api.options import (
     Workers,
     declared,
 )
-from sparse_adapt.api.results import Written
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.report.progress import progress_bars
+from sparse_adapt.report.results import Result, written
 
 if TYPE_CHECKING:
     from sparse_adapt.model.sparse import SparseEncoder
@@ -52,7 +52,7 @@ def encode(
     ] = 4096,
     progress: bool | None = None,
     **reading: Reads,
-) -> Written:
+) -> Result:
     """Turn a corpus into sparse vectors.
 
     They are written in shards, so that a stopped run can go on.
@@ -89,7 +89,7 @@ def encode(
     index_it = line("index", "--vectors", out, "-o", free(f"{out}-index"))
     export_it = line("export", "opensearch", "--vectors", out, "-o", free(f"{out}-opensearch"))
     message = f"{manifest.rows:,} vectors with {mean:.0f} entries each on average"
-    return Written(place.folder, message, [index_it, export_it], figures={"rows": manifest.rows})
+    return written(place.folder, message, [index_it, export_it], rows=manifest.rows)
 
 
 def is_index(place: str | Path) -> bool:

@@ -1,7 +1,7 @@
 """Why a document matches, and what a model makes of a term: `explain` and `diagnose`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,13 +23,11 @@ from sparse_adapt.api.options import (
     declared,
     model_option,
 )
-from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.api.runs import Subject, subject_of
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.place import free
 from sparse_adapt.report.progress import progress_bars
-from sparse_adapt.report.results import Result
-from sparse_adapt.report.tables import Row
+from sparse_adapt.report.results import Result, Shown
 
 if TYPE_CHECKING:
     from diagnostics.advice import Places
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
     from sparse_adapt.collection.arguments import DocumentsLike
     from sparse_adapt.collection.readers import Query
     from sparse_adapt.model.sparse import SparseEncoder
-    from sparse_adapt.report.sections import Section
 
 Top = Annotated[int, Option("Documents to show.", ge=1)]
 
@@ -234,43 +231,26 @@ def _listed(corpus: str | None, term: str) -> tuple[bool | None, str]:
 # -- as commands show it ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, repr=False)
-class Inspection(CommandResult):
-    """Findings about a model on a corpus, and which both are; `words` are those of the request, empty for all."""
-
-    subject: Subject
-    results: Sequence[Result]
-    words: str = ""
-    steps: Sequence[str] = ()
-    lead: str = ""
-
-    @property
-    def headline(self) -> str:
-        """The model and the corpus."""
-        return f"model {self.subject.model}, corpus {self.subject.corpus}"
-
-    def to_dict(self) -> dict[str, object]:
-        """The model, the corpus and what was found."""
-        results = [each.to_dict() for each in self.results]
-        return {
-            "model": self.subject.model,
-            "collection": self.subject.corpus,
-            **(results[0] if self.words else {"queries": results}),
-        }
-
-    def rows(self) -> Sequence[Row]:
-        """The rows of all that was found."""
-        return [row for each in self.results for row in each.rows()]
-
-    def sections(self) -> "Sequence[Section]":
-        """What was found, one below the other."""
-        return [section for each in self.results for section in each.sections()]
-
-    def after(self) -> After:
-        """Which model and corpus it is, and what goes on from here."""
-        number = "" if self.words else f", {len(self.results):,} queries"
-        steps = self.steps if self.subject.adapted else [line("demo")]
-        return After(notes=[f"{self.headline}{number}"], next_steps=steps, title=self.words, lead=self.lead)
+def _inspected(
+    subject: Subject,
+    found: Sequence[Shown],
+    words: str = "",
+    then: Sequence[str] = (),
+    lead: str = "",
+) -> Result:
+    """Findings about a model on a corpus, one below the other; `words` are those of the request, empty for several."""
+    named = f"model {subject.model}, corpus {subject.corpus}"
+    plain = [each.to_dict() for each in found]
+    return Result(
+        named,
+        {"model": subject.model, "collection": subject.corpus, **(plain[0] if words else {"queries": plain})},
+        [part for each in found for part in each.sections()],
+        then=then if subject.adapted else [line("demo")],
+        rows=[row for each in found for row in each.rows()],
+        notes=[named if words else f"{named}, {len(found):,} queries"],
+        heading=words,
+        lead=lead,
+    )
 
 
 @declared
@@ -293,7 +273,7 @@ def diagnose_either(
     device: OnCpu = "cpu",
     progress: bool | None = None,
     **reading: Reads,
-) -> Inspection:
+) -> Result:
     """Show what a model makes of one term, or of all its new tokens.
 
     Of a term: vocabulary, logits, weight and ranking, for the document that says it most. Of a model: its new tokens,
@@ -308,10 +288,10 @@ def diagnose_either(
         )
         tokens = health.usage.tokens
         steps = [line("diagnose", tokens[0].token, *subject.flags)] if tokens else []
-        return Inspection(subject._replace(adapted=True), [health], "the model", steps)
+        return _inspected(subject._replace(adapted=True), [health], "the model", steps)
     report = diagnose(subject.model, term, subject.corpus, document_id=document, device=device, **reading)
     lead = f"What {last_name(subject.model)} makes of it, on {last_name(subject.corpus)}."
-    return Inspection(subject, [report], term, (), lead)
+    return _inspected(subject, [report], term, (), lead)
 
 
 @declared
@@ -336,7 +316,7 @@ def look_for(
     device: OnCpu = "cpu",
     progress: bool | None = None,
     **reading: Reads,
-) -> Inspection:
+) -> Result:
     """Show why documents match a query, token by token.
 
     The query's tokens, its top documents with their heaviest tokens, and the shared tokens that made them match.
@@ -355,7 +335,7 @@ def look_for(
     reports = explain_each(subject.model, chosen_queries, corpus, top=top, **how)
     lead = f"What {last_name(subject.model)} finds for it in {last_name(subject.corpus)}."
     steps = [line("export", "anserini", *subject.flags, "-o", free("export"))]
-    return Inspection(subject, reports, query or "", steps, lead)
+    return _inspected(subject, reports, query or "", steps, lead)
 
 
 def _subject(model: "ModelLike | None", corpus: "DocumentsLike | None") -> Subject:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from sparse_adapt.api.checks import a_baseline, check_split
-from sparse_adapt.api.following import a_query, line
+from sparse_adapt.api.following import line
 from sparse_adapt.api.insight import last_name
 from sparse_adapt.api.options import (
     MODEL_HELP,
@@ -20,11 +20,11 @@ from sparse_adapt.api.options import (
     Split,
     declared,
 )
-from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.api.runs import BASE
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.report.charts import differences
 from sparse_adapt.report.progress import Bars, progress_bars
+from sparse_adapt.report.results import Shown
 from sparse_adapt.report.sections import Beside, Part, Pictures, Prose, Section, TableRows
 from sparse_adapt.report.tables import Column, Evaluated, Row, Table, tabulate_evaluation, to_csv, to_latex
 
@@ -64,7 +64,7 @@ CHANGED = 10  # queries that won most, and as many that lost
 
 
 @dataclass(frozen=True, repr=False)
-class Evaluation(CommandResult):
+class Evaluation(Shown):
     """Means of each measure over the judged queries, and each query's own figures.
 
     `title` says what was measured; `figures` is what `evaluate --json` prints. Measures lie between 0 and 1; those
@@ -74,9 +74,9 @@ class Evaluation(CommandResult):
     title: str
     figures: Evaluated
     texts: Mapping[str, str] = field(default_factory=dict)  # of the queries, by their ids
-    request: Mapping[str, str] = field(
-        default_factory=dict
-    )  # model, collection, split, and the baseline if there is one
+    then: Sequence[str] = ()
+    heading: str = ""
+    lead: str = ""
 
     @property
     def measures(self) -> dict[str, float]:
@@ -232,22 +232,6 @@ class Evaluation(CommandResult):
         query_id = str(self.queries[row]["query_id"])
         return self.texts.get(query_id, query_id)
 
-    def after(self) -> After:
-        """The base model to compare with, or a query whose ranking may be looked into; what a page is called."""
-        model, collection, split = (self.request[key] for key in ("model", "collection", "split"))
-        if "baseline" not in self.request and model != BASE:
-            parts = [] if split == "test" else ["--split", split]
-            named = ["--model", model, "--collection", collection, *parts, "--baseline", BASE]
-            steps = [line("evaluate", *named)]
-        else:
-            query = a_query(collection)
-            steps = (
-                [] if query is None else [line("explain", query, "--model", model, "--corpus", collection)]
-            )
-        beside = f" beside {last_name(self.request['baseline'])}" if "baseline" in self.request else ""
-        title = f"{last_name(model)}{beside} on {last_name(collection)}"
-        return After(next_steps=steps, title=title, lead=f"The judged queries of the split {split}.")
-
 
 @declared
 def evaluate(
@@ -267,16 +251,13 @@ def evaluate(
 ) -> Evaluation:
     """Encode a collection, search it exactly, and measure, compared with `baseline` where one is named.
 
-    collection: a BEIR folder, a bundled name or an `ir_datasets` id, which brings its queries and judgements; or a
-    corpus, with `queries` and `judgements` in memory or as files. `split` chooses `qrels/SPLIT.tsv` of a folder.
-    Queries without a positive judgement are left out. A document that has a query's own id is left out of that query's
-    ranking, as BEIR does (ArguAna, Quora), unless such a document is judged relevant. Models may be sparse or dense; a
-    baseline may also be "bm25" or a TREC run file. measures: ndcg, mrr, map, p and recall, each with a cut
-    (`["ndcg@20", "recall@1000"]`); p-values have Holm's correction over the measures and the kinds of query, and over
-    nothing else. `general` measures beside it what a sparse model keeps of what it knew (`retention` in the figures):
-    "general", the questions that come with the package, or another judged collection. Raises InputError where a judged
-    query has no text, and ConfigError where documents in memory come without queries or judgements, or a dense model
-    with `general`.
+    A corpus alone needs `queries` and `judgements`, in memory or as files. Queries without a positive judgement are
+    left out. A document that has a query's own id is left out of that query's ranking, as BEIR does (ArguAna, Quora),
+    unless such a document is judged relevant. Models may be sparse or dense. Measures are ndcg, mrr, map, p and recall,
+    each with a cut (`["ndcg@20", "recall@1000"]`); p-values have Holm's correction over the measures and the kinds of
+    query, and over nothing else. What `general` measures is `retention` in the figures. Raises InputError where a
+    judged query has no text, and ConfigError where documents in memory come without queries or judgements, or a dense
+    model with `general`.
 
     >>> import sparse_adapt as sa
     >>> found = sa.evaluate(
@@ -317,8 +298,20 @@ def evaluate(
             general, questions, general_figures.get("baseline", general_figures["model"])[GENERAL.measure]
         )
     texts = {query.query_id: query.text for query in judged.queries}
-    names = {"model": sources[0], "collection": source.name, "split": split}
-    return Evaluation(title, figures, texts, names | ({"baseline": sources[1]} if sources[1:] else {}))
+    heading = f"{' beside '.join(map(last_name, sources))} on {last_name(source.name)}"
+    lead = f"The judged queries of the split {split}."
+    return Evaluation(
+        title, figures, texts, _next(sources, source.name, split, judged.queries[0].text), heading, lead
+    )
+
+
+def _next(sources: Sequence[str], collection: str, split: str, query: str) -> list[str]:
+    """The base model to compare with, or a query whose ranking may be looked into."""
+    model, named = sources[0], ["--model", sources[0]]
+    if len(sources) == 1 and model != BASE:
+        parts = [] if split == "test" else ["--split", split]
+        return [line("evaluate", *named, "--collection", collection, *parts, "--baseline", BASE)]
+    return [line("explain", query, *named, "--corpus", collection)]
 
 
 def measure_models(

@@ -88,6 +88,8 @@ class Model:
         *,
         side: Side = "document",
         progress: bool | None = None,
+        show_progress_bar: bool | None = None,
+        batch_size: int | None = None,
     ) -> csr_matrix | NDArray[np.float32]:
         """Vectors of texts, one row each, in their order; a single string is one text, and gives one row.
 
@@ -97,8 +99,9 @@ class Model:
         title apart, which exact words count as a field of its own. A dense model gives an array (texts, H) of rows of
         length 1.
         A text is cut at `encoder.max_tokens` tokens. `side`, "document" or "query", matters to a SPLADE model that
-        reads queries in another way: with another prompt, or by a table. Raises InputError for an item that is no
-        string.
+        reads queries in another way: with another prompt, or by a table. `show_progress_bar` and `batch_size` are as
+        sentence-transformers calls them: the first is `progress`, and texts of like length go through together whatever
+        the second says. Raises InputError for an item that is no string.
 
         >>> import sparse_adapt as sa
         >>> model = sa.load("splade-tiny", device="cpu")
@@ -122,7 +125,7 @@ class Model:
                 raise InputError("texts", "holds a document whose text or title is no string", line=number)
             documents.append(document)
         plain = [document.full_text for document in documents]
-        with progress_bars(progress) as bars:
+        with progress_bars(show_progress_bar if progress is None else progress) as bars:
             advance = bars.count("texts", len(listed))
             if not isinstance(self.encoder, SparseEncoder):
                 return self.encoder.encode(plain, progress=advance)
@@ -133,20 +136,20 @@ class Model:
 
     @declared
     def encode_query(
-        self, texts: str | Sequence[str], *, progress: bool | None = None
+        self, texts: str | Sequence[str], **how: bool | int | None
     ) -> csr_matrix | NDArray[np.float32]:
-        """Vectors of queries, one row each: `encode` with `side="query"`.
+        """Vectors of queries, one row each: `encode` with `side="query"`, and what else it takes.
 
         >>> import sparse_adapt as sa
         >>> model = sa.load("splade-tiny", device="cpu")
         >>> model.encode_query("which birds sing").shape
         (1, 30522)
         """
-        return self.encode(texts, side="query", progress=progress)
+        return self.encode(texts, side="query", **how)  # type: ignore[arg-type]
 
     @declared
     def encode_document(
-        self, texts: str | Sequence[str] | Sequence[Document], *, progress: bool | None = None
+        self, texts: str | Sequence[str] | Sequence[Document], **how: bool | int | None
     ) -> csr_matrix | NDArray[np.float32]:
         """Vectors of documents, one row each: `encode` with `side="document"`. A title stands before its text.
 
@@ -155,7 +158,9 @@ class Model:
         >>> model.encode_document(["a bird sings", "a plane lands"]).shape
         (2, 30522)
         """
-        return self.encode(texts, side="document", progress=progress)
+        return self.encode(texts, side="document", **how)  # type: ignore[arg-type]
+
+    encode_queries, encode_documents = encode_query, encode_document  # the same under older names
 
     def similarity(
         self, queries: csr_matrix | NDArray[np.float32], documents: csr_matrix | NDArray[np.float32]

@@ -1,24 +1,26 @@
 """How an option is declared: once, in the signature of a public function.
 
-    def polish(model: SomeModel, *, shine: Annotated[float, Option("How much it shines.", ge=0)] = 2.0) -> Polished: ...
+    def polish(model: SomeModel, *, shine: Annotated[float, Option("How much it shines.", ge=0)] = 2.0) -> Result: ...
 
 The command is made of this signature (`cli.commands`), and so are its help and its row in the page of commands. A
 parameter without an `Option` belongs to Python alone. A function that is `declared` checks its arguments by the same
-signature, so a Python call and a command refuse the same values.
+signature, so a Python call and a command refuse the same values, and its docstring lists their helps.
 
 Nothing heavy loads with a signature: modules of `api` import what is heavy inside their functions, and name its types
 in quotes. A type in quotes stands for whatever Python takes; a command line gives a string.
 """
 
 import os
+import re
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
-from inspect import Parameter, Signature, signature, unwrap
+from inspect import Parameter, Signature, cleandoc, signature, unwrap
 from numbers import Integral, Real
 from pathlib import Path
 from pkgutil import resolve_name
+from textwrap import fill
 from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
@@ -56,6 +58,8 @@ if TYPE_CHECKING:
     from sparse_adapt.collection.arguments import DefinitionsLike, DocumentsLike, QueriesLike
     from sparse_adapt.collection.columns import ColumnsLike
 
+WIDTH = 110  # of the docstring of a function
+OF_COMMANDS = r" Also as --\w+\.|,? with commas between them| May be given \w+( times)?\."  # in helps
 P = ParamSpec("P")
 T = TypeVar("T")
 KINDS: Mapping[type, tuple[Any, str]] = {
@@ -267,7 +271,24 @@ def declared(function: Callable[P, T]) -> Callable[P, T]:
             raise OutputError(f"{reason_of(error)}; see to the disk and run it again") from error
 
     checked.__signature__ = readable(own)  # type: ignore[attr-defined]
+    checked.__doc__ = _documented(function)
     return checked
+
+
+def _documented(function: Callable[..., object]) -> str:
+    """The docstring with a list of the options before its example: their helps, in the words of Python."""
+    written, lines = cleandoc(function.__doc__ or ""), list[str]()
+    for name, each in options_of(function).items():
+        shown = f" By default {each.option.shown}." if each.option.shown else ""
+        memory = "".join(
+            ACCEPTED[kind][1].partition(", or ")[2] for kind in each.accepted if kind in ACCEPTED
+        )
+        text = re.sub(OF_COMMANDS, "", each.option.help) + (f" Or {memory}." if memory else "") + shown
+        text = re.sub(r"--([a-z][a-z-]*)", lambda flag: f"`{flag[1].replace('-', '_')}`", text)
+        lines.append(fill(f"{name}: {text}", WIDTH, initial_indent="- ", subsequent_indent="  "))
+    start = written.find("\n\n>>> ")
+    start = len(written) if start < 0 else start
+    return f"{written[:start]}\n\n{chr(10).join(lines)}{written[start:]}" if lines else written
 
 
 def _unasked(function: Callable[..., object]) -> dict[str, Declared]:

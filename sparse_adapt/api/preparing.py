@@ -21,11 +21,11 @@ from sparse_adapt.api.options import (
     model_option,
     out_option,
 )
-from sparse_adapt.api.results import Written
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.place import Place, free
 from sparse_adapt.registry import registry
 from sparse_adapt.report.progress import progress_bars
+from sparse_adapt.report.results import Result, written
 
 if TYPE_CHECKING:
     from sparse_adapt.api.models import ModelLike
@@ -59,7 +59,7 @@ def queries(
     seed: Seed = 0,
     overwrite: Overwrite = False,
     progress: bool | None = None,
-) -> Written:
+) -> Result:
     """Make up queries from a corpus, to train and to measure with.
 
     Titles, telling sentences and key phrases become queries. Some are set aside to measure with. With --llm a model
@@ -88,7 +88,7 @@ def queries(
     measured = line("evaluate", "--model", "splade-tiny", "--collection", out, "--split", "held")
     message = f"{summary}; read {place.folder / 'queries.jsonl'}, and delete what is no query"
     figures: dict[str, object] = {} if writer is None else {"llm": writer.tally.plain()}
-    return Written(place.folder, message, [scored, measured], figures=figures)
+    return written(place.folder, message, [scored, measured], **figures)
 
 
 @declared
@@ -108,7 +108,7 @@ def candidates(
     overwrite: Overwrite = False,
     progress: bool | None = None,
     **reading: Reads,
-) -> Written:
+) -> Result:
     """Find documents for each query and have a teacher score them.
 
     Some documents are easy to tell from the right one, some hard.
@@ -134,7 +134,7 @@ def candidates(
         settings = CandidateSettings(seed=seed)
         summary = prepare_candidates(Path(source), whole_teacher, settings, split, place, bars.count)
     files = ["--model", sparse_model.source, "--candidates", out, "--corpus", source, "-o", free("distilled")]
-    return Written(place, summary, [line("distill", *files)] if split == "train" else [])
+    return written(place, summary, [line("distill", *files)] if split == "train" else [])
 
 
 @declared
@@ -159,7 +159,7 @@ def pairs(
     overwrite: Overwrite = False,
     progress: bool | None = None,
     **reading: Reads,
-) -> Written:
+) -> Result:
     """Keep the queries whose document a reference model finds.
 
     Each becomes a pair of a query and its document.
@@ -204,4 +204,4 @@ def pairs(
             raise InputError(source / "corpus.jsonl", f"no pair is in the language {language}; name another")
     write_pairs(place, consistent_pairs)
     files = ["--model", "splade-tiny", "--pairs", out, "--corpus", source, "-o", free("contrast")]
-    return Written(place, f"{len(consistent_pairs):,} pairs: {summary}", [line("contrast", *files)])
+    return written(place, f"{len(consistent_pairs):,} pairs: {summary}", [line("contrast", *files)])

@@ -1,18 +1,16 @@
 """A model folder or a term pack, put on the Hub: `push`."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from sparse_adapt.api.checks import a_pack_or_model
 from sparse_adapt.api.following import line
 from sparse_adapt.api.options import Option, declared
-from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.registry import registry
 from sparse_adapt.report.messages import say
-from sparse_adapt.report.sections import Section, untitled
+from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Row
 
 if TYPE_CHECKING:
@@ -22,37 +20,6 @@ if TYPE_CHECKING:
 def a_repository(name: str) -> None:
     """Raise ConfigError for what can't be the name of a repository on the Hub."""
     _hub_id(name)
-
-
-@dataclass(frozen=True, repr=False)
-class Pushed(CommandResult):
-    """What was put on the Hub: the repository as `hub:owner/name`, and its files with their bytes."""
-
-    repository: str
-    files: Mapping[str, int]
-    is_pack: bool = False
-
-    @property
-    def headline(self) -> str:
-        """The repository, and how much it holds."""
-        return f"{self.repository}: {_counted(self.files)}"
-
-    def rows(self) -> Sequence[Row]:
-        """One row for each file."""
-        return [{"file": name, "bytes": size} for name, size in self.files.items()]
-
-    def to_dict(self) -> dict[str, object]:
-        """The repository and its files."""
-        return {"repository": self.repository, "files": dict(self.files)}
-
-    def sections(self) -> Sequence[Section]:
-        """What was pushed."""
-        return untitled(f"pushed {self.headline}")
-
-    def after(self) -> After:
-        """How to look at it there."""
-        command = "packs" if self.is_pack else "diagnose"
-        return After(next_steps=[line(command, *([] if self.is_pack else ["--model"]), self.repository)])
 
 
 @declared
@@ -74,7 +41,7 @@ def push(
     overwrite: Annotated[
         bool, Option("Replace the files of a repository that is there; earlier ones stay in its history.")
     ] = False,
-) -> Pushed:
+) -> Result:
     """Put a model or a term pack on the Hub.
 
     From there `hub:owner/name` loads it. Its files and their size are listed first: what loading reads, by a list of
@@ -82,8 +49,7 @@ def push(
     machine; a link that leads out of the model's folder is refused. The token is that of `hf auth login`,
     or HF_TOKEN.
 
-    source: a folder, a `Model` that was saved there, or the file of a term pack. repository: `owner/name`. private:
-    whether only its owner sees a repository that is made. overwrite: whether files may be replaced.
+    The result has the `repository` as `hub:owner/name`, and the bytes of each of its `files`.
 
     Raises ConfigError without a token; OutputError for a repository that is there, where the Hub refuses, and where
     the connection breaks: then nothing was pushed.
@@ -107,7 +73,12 @@ def push(
     for name, size in sizes.items():
         say(f"  {name}  {_size(size)}")
     push_files(hub_id, files, files_there, private)
-    return Pushed(ON_THE_HUB + hub_id, sizes, is_pack)
+    repository = ON_THE_HUB + hub_id
+    headline = f"{repository}: {_counted(sizes)}"
+    looked_at = line("packs", repository) if is_pack else line("diagnose", "--model", repository)
+    rows: list[Row] = [{"file": name, "bytes": size} for name, size in sizes.items()]
+    data = {"repository": repository, "files": sizes}
+    return Result(headline, data, [f"pushed {headline}"], then=[looked_at], rows=rows)
 
 
 def _hub_id(name: str) -> str:

@@ -1,9 +1,7 @@
 """Runs of several stages, and the pages that show them: `demo`, `run`, `report` and `explore`."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from sparse_adapt.api.checks import (
     a_corpus,
@@ -22,18 +20,13 @@ from sparse_adapt.api.options import (
     model_option,
     out_option,
 )
-from sparse_adapt.api.results import After, CommandResult, Tables
 from sparse_adapt.api.runs import BASE, BUNDLED, RUNS, of_run, run_folder
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.place import Place
 from sparse_adapt.registry import registry
 from sparse_adapt.report.messages import say
 from sparse_adapt.report.progress import progress_bars
-from sparse_adapt.report.sections import Section, untitled
-from sparse_adapt.report.tables import Row
-
-if TYPE_CHECKING:
-    from sparse_adapt.pipeline.report import Report
+from sparse_adapt.report.results import Result
 
 CHANGES = "Change against the plan's own value"
 Preset = Annotated[
@@ -42,48 +35,6 @@ Preset = Annotated[
         "default, or published for the published recipe, experiment H4.", metavar="NAME", panel="Training"
     ),
 ]
-
-
-@dataclass(frozen=True, repr=False)
-class Demo(CommandResult):
-    """A run of all stages on a bundled corpus, with what each gained."""
-
-    folder: Path
-    model: Path
-    corpus: str
-    report: "Report"
-    full: bool = False
-
-    @property
-    def headline(self) -> str:
-        """The folder of the run."""
-        return str(self.folder)
-
-    def to_dict(self) -> dict[str, object]:
-        """The report of the run."""
-        return dict(self.report)
-
-    def rows(self) -> Sequence[Row]:
-        """Each model that was measured."""
-        from sparse_adapt.pipeline.demo_report import tabulate_demo
-
-        return tabulate_demo(self.report).rows
-
-    def sections(self) -> Sequence[Section]:
-        """The table of what each stage gained, and the ruling."""
-        from sparse_adapt.pipeline.demo_report import tabulate_demo
-        from sparse_adapt.pipeline.report import ruling_parts
-
-        return untitled(tabulate_demo(self.report, full=self.full), *ruling_parts(self.report))
-
-    def after(self) -> After:
-        """What was written; a question to ask the model, a term to look into, and how its vectors are written."""
-        shown, named = self.report["demo"], of_run(self.model, self.folder, self.corpus)
-        question = next(iter(shown["hard_queries"].values()))
-        steps = [line("explain", question, *named), line("diagnose", shown["terms"][0], *named)]
-        steps.append(exported(str(self.model), self.corpus, f"{self.folder}-export"))
-        wrote = [(self.folder, f"a folder a stage, and {self.folder / 'report.json'}")]
-        return After(wrote=wrote, run=self.folder, next_steps=steps)
 
 
 @declared
@@ -111,7 +62,7 @@ def demo(
     ] = False,
     progress: bool | None = None,
     **settings: Annotated[Any, TRAINING],  # noqa: ANN401 - checked by their own types
-) -> Demo:
+) -> Result:
     """Adapt a model to a bundled corpus; show what each stage gains.
 
     The table at the end compares the base model and the model after each stage; a ruling says whether to use it.
@@ -120,7 +71,7 @@ def demo(
     >>> sa.demo(out="my-demo").model  # doctest: +SKIP
     PosixPath('my-demo/4-distill')
     """
-    from sparse_adapt.pipeline.demo_report import first_look
+    from sparse_adapt.pipeline.demo_report import first_look, tabulate_demo
     from sparse_adapt.pipeline.plan import make_plan
 
     plan = make_plan(corpus, model=model, preset=preset, overrides=settings)
@@ -129,16 +80,36 @@ def demo(
     for each in first_look(plan):
         say(each)
     # only now: what measures is slow to import
-    from sparse_adapt.pipeline.demo import QUESTIONS, run_demo
+    from sparse_adapt.pipeline.demo import run_demo
     from sparse_adapt.pipeline.estimate import of_plan
+    from sparse_adapt.pipeline.report import ruling_parts
+    from sparse_adapt.selection.questions import SOME
 
     if not resume:
         check_output(place)  # before the trial
-        for each in of_plan(plan, len(plan.stages) + 1, QUESTIONS).lines():
+        for each in of_plan(plan, len(plan.stages) + 1, SOME).lines():
             say(each)
     with progress_bars(progress) as bars:
         done = run_demo(plan, place, bars, alone=alone)
-    return Demo(place.folder, done.model, corpus, done.report, full)
+    folder, report = place.folder, done.report
+    shown, named = report["demo"], of_run(done.model, folder, corpus)
+    return Result(
+        str(folder),
+        dict(report),
+        [tabulate_demo(report, full=full), *ruling_parts(report)],
+        [(folder, f"a folder a stage, and {folder / 'report.json'}")],
+        [
+            line("explain", next(iter(shown["hard_queries"].values())), *named),
+            line("diagnose", shown["terms"][0], *named),
+            exported(str(done.model), corpus, f"{folder}-export"),
+        ],
+        rows=tabulate_demo(report).rows,
+        run_folder=folder,
+        folder=folder,
+        model=done.model,
+        corpus=corpus,
+        report=report,
+    )
 
 
 @declared
@@ -172,7 +143,7 @@ def run(
     resume: Resume = False,
     progress: bool | None = None,
     **settings: Annotated[Any, TRAINING],  # noqa: ANN401 - checked by their own types
-) -> "Tables | CommandResult":
+) -> Result:
     """Carry out the stages that a file (run.toml) names.
 
     Options given here replace what the file says.
@@ -188,7 +159,7 @@ def run(
         from sparse_adapt.pipeline.template import run_template
 
         text = run_template() if file is None else run_file(file).read_text(encoding="utf-8")
-        return Tables(text, [text.rstrip("\n")])
+        return Result("a run file to fill in", text, [text.rstrip("\n")])
     if file is None:
         raise ConfigError("run needs a run file; make one with: sparse-adapt run --template > run.toml")
     from sparse_adapt.pipeline.runfile import read_plan
@@ -199,7 +170,7 @@ def run(
     place = Place(folder, overwrite, resume)
     check_output(place)
     if vary is not None:
-        varied: CommandResult = registry().find("renderers", "vary")(plan, vary, place, progress)
+        varied: Result = registry().find("renderers", "vary")(plan, vary, place, progress)
         return varied
     from sparse_adapt.pipeline.estimate import of_plan
     from sparse_adapt.pipeline.report import ruling_parts
@@ -212,6 +183,4 @@ def run(
     wrote = [(folder, f"{len(plan.stages)} stages, the last model in {done.model}")]
     steps = [] if done.corpus is None else lines_to_measure(plan.model, done.model, done.corpus)
     shown = ruling_parts(done.report)
-    return Tables(
-        done.report, shown, After(wrote=wrote, run=done.folder, next_steps=steps, shows=bool(shown))
-    )
+    return Result(str(folder), done.report, shown, wrote, steps, run_folder=done.folder, quiet=not shown)

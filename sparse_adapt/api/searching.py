@@ -9,12 +9,12 @@ from sparse_adapt.api.checks import a_corpus_or_vectors, a_folder, check_free_fi
 from sparse_adapt.api.following import line
 from sparse_adapt.api.indexing import is_index, is_vectors, vectors_at
 from sparse_adapt.api.options import Columns, LatestModel, OnCpu, Option, Reads, declared
-from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.api.runs import subject_of
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.place import Place
 from sparse_adapt.registry import registry
 from sparse_adapt.report.progress import progress_bars
+from sparse_adapt.report.results import Shown
 from sparse_adapt.report.sections import Section, untitled
 from sparse_adapt.report.tables import Column, Row, Table
 
@@ -52,17 +52,17 @@ class Hit:
 
 
 @dataclass(frozen=True, repr=False)
-class SearchResults(CommandResult, Sequence[Hit]):
+class SearchResults(Shown, Sequence[Hit]):
     """The documents of one query or of several, query after query, best first; a sequence of `Hit`."""
 
     queries: tuple["Query", ...]
     hits: tuple[Hit, ...]
     run: "Run"  # query id -> document id -> score, as `write_run` takes it
-    model: str = ""
-    corpus: str | None = None  # that it searched, or that the model is for
-    notes: tuple[str, ...] = ()
-    written: tuple[tuple[Path, str], ...] = ()
     alone: bool = False  # whether there is one query, in words
+    wrote: Sequence[tuple[Path, str]] = ()
+    then: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    quiet: bool = False
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -91,7 +91,7 @@ class SearchResults(CommandResult, Sequence[Hit]):
         """Each query with its documents, best first; titles and beginnings where texts are known."""
         return {"queries": [self._of(query) for query in self.queries]}
 
-    def data(self) -> dict[str, object]:
+    def printed(self) -> dict[str, object]:
         """The documents of the one query, or each query with its documents."""
         return self._of(self.queries[0]) if self.alone else self.to_dict()
 
@@ -138,18 +138,6 @@ class SearchResults(CommandResult, Sequence[Hit]):
             rows: list[Row] = [{**asdict(hit), "snippet": hit.snippet} for hit in self._hits(query)]
             tables.append(Table(query.text, tuple(columns), rows))
         return untitled(*tables)
-
-    def after(self) -> After:
-        """Queries that nothing matches, and how a match is explained."""
-        inactive = [
-            f"no document shares a token with the query {query.text!r}"
-            for query in self.queries
-            if not self.run[query.query_id]
-        ]
-        named = ["--model", self.model, "--corpus", self.corpus]
-        steps = [] if self.corpus is None else [line("explain", self.queries[0].text, *named)]
-        notes = [*self.notes, *inactive]
-        return After(notes=notes, wrote=self.written, next_steps=steps, shows=not self.written)
 
 
 Rankings = list[list[tuple[str, float, int | None]]]
@@ -204,12 +192,11 @@ def search(
 
     Without --model and a place to search, the latest run and its corpus are taken.
 
-    Each query has its `top` best documents, by the exact product of sparse vectors; none with a score of zero.
-    corpus: a place, documents in memory, vectors that `sparse-adapt encode` wrote, or a Lucene index that
-    `sparse-adapt index` wrote, which ranks by whole numbers. query: one query in words, or several: a list of texts, a
-    dictionary from ids to texts, a `Path` of a file of queries. texts: beside vectors or an index, the documents that
-    were encoded, to show how they begin. A `Model` keeps the vectors of the last corpus, so that further searches of it
-    are quick. Raises InputError for an empty query, and for vectors of another model.
+    Each query has its `top` best documents, by the exact product of sparse vectors; none with a score of zero. A corpus
+    may also be vectors or an index, which ranks by whole numbers. A query is one in words; a list, a dictionary from
+    ids to texts and a `Path` are several. texts: beside vectors or an index, the documents that were encoded, to show
+    how they begin. A `Model` keeps the vectors of the last corpus, so that further searches of it are quick. Raises
+    InputError for an empty query, and for vectors of another model.
 
     >>> import sparse_adapt as sa
     >>> found = sa.search("splade-tiny", ["a bird sings", "we save money"], "saving", device="cpu")
@@ -231,10 +218,18 @@ def search(
     model, searched, texts, about = _searched(model, corpus, index, vectors, texts)
     if columns:
         searched, texts = _by_columns(searched, texts, columns)
-    rankings, name = _ranked(chosen_queries, model, searched, texts, top, device, progress, reading)
-    written = () if place is None else ((place, f"a TREC run of {write_run(place, rankings.run):,} results"),)
+    found, name = _ranked(chosen_queries, model, searched, texts, top, device, progress, reading)
+    inactive = [each.text for each in chosen_queries if not found.run[each.query_id]]
+    asked = [each.text for each in chosen_queries[:1]]
     return replace(
-        rankings, model=name, corpus=about, notes=notes, written=written, alone=isinstance(query, str)
+        found,
+        alone=isinstance(query, str),
+        wrote=[] if place is None else [(place, f"a TREC run of {write_run(place, found.run):,} results")],
+        then=[
+            line("explain", text, "--model", name, "--corpus", about) for text in asked if about is not None
+        ],
+        notes=[*notes, *(f"no document shares a token with the query {text!r}" for text in inactive)],
+        quiet=place is not None,
     )
 
 

@@ -1,7 +1,7 @@
 """The words of a corpus that deserve a token of their own: `mine_terms`."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, overload
 
@@ -17,12 +17,11 @@ from sparse_adapt.api.options import (
     declared,
     out_option,
 )
-from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.registry import registry
 from sparse_adapt.report.progress import Bars, progress_bars
-from sparse_adapt.report.sections import Section, untitled
+from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Column, Row, Table
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from sparse_adapt.collection.arguments import Corpus, DefinitionsLike, DocumentsLike
     from sparse_adapt.collection.columns import ColumnsLike
     from sparse_adapt.terms.mining import Term
-    from sparse_adapt.terms.uses import Use
 
 GAIN, WORDPIECE = "gain", "wordpiece"
 PAYING = 0.25  # share of the mean gain
@@ -53,6 +51,10 @@ COLUMNS_OF_GLOSSARY = (
     Column("pieces", "pieces now", "token"),
     Column("documents", "documents"),
 )
+NOTE = (
+    "gain: what a token for the word saves over the corpus, less what it costs; times: how often it is said; "
+    "zipf: how common the word is elsewhere (3 is rare, 6 is common); log odds: how typical of this corpus"
+)
 
 
 class Defined(NamedTuple):
@@ -63,15 +65,12 @@ class Defined(NamedTuple):
     tally: Any
 
 
-@dataclass(frozen=True, repr=False)
-class MinedTerms(CommandResult, Sequence["Term"]):
-    """Terms, best first, each with its evidence; a sequence of `Term`. `criterion` says in words why they end there."""
+class MinedTerms(Result, Sequence["Term"]):
+    """Terms, best first, each with its evidence; a sequence of `Term`. `criterion` says in words why they end there.
 
-    terms: tuple["Term", ...]
-    criterion: str = ""
-    place: Path | None = None  # that they were written to
-    command: tuple[str, ...] = ()  # the command that asks for them
-    defined: Defined | None = None
+    Of a glossary: the words that are to get a token. `entries` have a kind, the documents that say them (with a
+    corpus), and the word that gets a token; `summary` counts them in words.
+    """
 
     def __len__(self) -> int:
         return len(self.terms)
@@ -83,46 +82,8 @@ class MinedTerms(CommandResult, Sequence["Term"]):
     def __getitem__(self, place: slice) -> "tuple[Term, ...]": ...
 
     def __getitem__(self, place: int | slice) -> "Term | tuple[Term, ...]":
-        return self.terms[place]
-
-    def __iter__(self) -> Iterator["Term"]:
-        return iter(self.terms)
-
-    @property
-    def headline(self) -> str:
-        """How many, and the first of them."""
-        first = ", ".join(term.text for term in self.terms[:5])
-        return f"{len(self.terms):,}: {first}{', ...' if len(self.terms) > 5 else ''}"
-
-    def to_dict(self) -> dict[str, object]:
-        """The terms with their evidence."""
-        terms = [{"term": term.text, "category": term.category, **_evidence(term)} for term in self.terms]
-        stored: dict[str, object] = {"criterion": self.criterion, "terms": terms}
-        return stored if self.defined is None else {**stored, "defined": self.defined.tally.plain()}
-
-    def rows(self) -> list[Row]:
-        """A row each, with its evidence."""
-        return [
-            {
-                "rank": rank,
-                "term": term.text,
-                "category": term.category,
-                **_evidence(term),
-                "pieces": " ".join(term.evidence.pieces) if term.evidence else "",
-            }
-            for rank, term in enumerate(self.terms, start=1)
-        ]
-
-    def sections(self) -> Sequence[Section]:
-        """The first of them as a table, and why they end there."""
-        note = (
-            "gain: what a token for the word saves over the corpus, less what it costs; times: how often it is said; "
-            "zipf: how common the word is elsewhere (3 is rare, 6 is common); log odds: how typical of this corpus"
-        )
-        if len(self.terms) > SHOWN:
-            note = f"the first {SHOWN} of {len(self.terms):,}; {note}"
-        table = Table("", COLUMNS, self.rows()[:SHOWN], note)
-        return untitled(table, *([self.criterion] if self.criterion else []))
+        found: Term | tuple[Term, ...] = self.terms[place]
+        return found
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write `terms.json`, to be read and edited. Raises OutputError for a file that is there already."""
@@ -133,89 +94,6 @@ class MinedTerms(CommandResult, Sequence["Term"]):
             raise OutputError(f"{path}: already there; choose another place or pass overwrite")
         write_terms(place, self.terms)
         return place
-
-    def data(self) -> object:
-        """The terms with their evidence, and with what became of the definitions that a model wrote."""
-        stored = self.to_dict()
-        return stored if self.defined is not None else stored["terms"]
-
-    def after(self) -> After:
-        """What to do with the list: write it, or give each of its words a token; to read what defines them first."""
-        if self.defined is not None:
-            return self._after_defining(self.defined)
-        model = self.command[self.command.index("--model") + 1] if self.command else "splade-tiny"
-        if self.place is None:
-            return After(next_steps=[line(*self.command, "-o", free("terms.json"))] if self.command else [])
-        extend = line("extend", "--model", model, "--terms", self.place, "-o", free("extended"))
-        wrote = (self.place, f"{len(self):,} terms; read it, and delete what isn't one")
-        return After(wrote=[wrote], next_steps=[extend])
-
-    def _after_defining(self, defined: Defined) -> After:
-        message = f"{len(defined.definitions):,} definitions; read each, and delete or mend what is wrong"
-        wrote = [(defined.place, message)]
-        wrote += [] if self.place is None else [(self.place, f"{len(self):,} terms")]
-        named = ["--glossary", defined.place, "-o", free("adapted")]
-        notes = list(defined.tally.lines("definitions written"))
-        return After(notes=notes, wrote=wrote, next_steps=[line("adapt", self.command[1], *named)])
-
-
-@dataclass(frozen=True, repr=False)
-class GlossaryTerms(MinedTerms):
-    """The words of a glossary that are to get a token, and what becomes of each entry.
-
-    `entries` have a kind, the documents that say them (with a corpus), and the word that gets a token; `summary` counts
-    them in words.
-    """
-
-    entries: tuple["Use", ...] = ()
-    summary: tuple[str, ...] = ()
-    pieces: tuple[str, ...] = ()  # of each term, as the model reads it now
-    counted: bool = True  # whether a corpus says how often
-
-    def rows(self) -> list[Row]:
-        """A row for each word that gets a token: its entry, its pieces now, and the documents that say the entry."""
-        pieces = {term.text: piece for term, piece in zip(self.terms, self.pieces, strict=True)}
-        return [
-            {
-                "term": use.token,
-                "entry": use.entry.term,
-                "pieces": pieces[use.token],
-                "documents": use.documents if self.counted else None,
-            }
-            for use in self.entries
-            if use.token
-        ]
-
-    def to_dict(self) -> dict[str, object]:
-        """The words, then what becomes of each entry."""
-        entries = [
-            {
-                "entry": use.entry.term,
-                "kind": use.kind,
-                "documents": use.documents if self.counted else None,
-                "token": use.token,
-                "refused": use.refused,
-            }
-            for use in self.entries
-        ]
-        return {"terms": self.rows(), "entries": entries, "summary": list(self.summary)}
-
-    def data(self) -> object:
-        """All of it."""
-        return self.to_dict()
-
-    def sections(self) -> Sequence[Section]:
-        """How many entries of each kind there are, and the words that get a token as a table."""
-        columns = COLUMNS_OF_GLOSSARY if self.counted else COLUMNS_OF_GLOSSARY[:-1]
-        note = f"the first {SHOWN} of {len(self):,}" if len(self) > SHOWN else ""
-        table = [Table("", columns, self.rows()[:SHOWN], note)] if self.terms else []
-        return untitled(*self.summary, *table)
-
-    def after(self) -> After:
-        """What was written, and how the glossary is used."""
-        message = f"{len(self):,} terms; read it, and delete what isn't one"
-        wrote = [] if self.place is None else [(self.place, message)]
-        return After(wrote=wrote, next_steps=[line(*self.command)] if self.command else [])
 
 
 @declared
@@ -274,13 +152,9 @@ def mine_terms(
 
     Each word comes with the evidence for it.
 
-    corpus: a place, or documents in memory (see `collection.arguments`). glossary: terms and definitions, whose words
-    without a token are listed in place of the corpus's, with what becomes of each entry (`GlossaryTerms`). by: `gain`,
-    what a token saves over the corpus in nats, or `wordpiece`, what a vocabulary trained on the corpus has. Of gain,
-    terms end before the first that saves less than `share` of the mean of those before it; with `top`, the best so many
-    come whatever they save. define: a model that writes is asked for a definition of each (`llm`), and `defined` says
-    what became of its answers. Raises InputError for a corpus that can't be read or has no such word, ConfigError for
-    another criterion and for a model that doesn't answer.
+    Gain is in nats. Of a glossary, `entries` of the result say what becomes of each; of definitions that a model wrote,
+    `defined` says what became of its answers. Raises InputError for a corpus that can't be read or has no such word,
+    ConfigError for another criterion and for a model that doesn't answer.
 
     >>> import sparse_adapt as sa
     >>> sa.mine_terms("gatrocraptic", top=1)
@@ -322,10 +196,68 @@ def mine_terms(
             defined = _define(
                 best_terms, source, Place(Path(define), overwrite, resumable=False), llm, tokenizer, bars
             )
-    mined = MinedTerms(tuple(best_terms), criterion, place, command, defined)
+    mined = _mined(best_terms, criterion, place, command, defined)
     if place is not None:
         mined.save(place, overwrite=overwrite)
     return mined
+
+
+def _mined(
+    terms: "Sequence[Term]",
+    criterion: str,
+    place: Path | None,
+    command: Sequence[str],
+    defined: Defined | None,
+) -> MinedTerms:
+    """The first terms as a table, why they end there, and what to do with them: write them, or give each a token.
+
+    command: what asks for them. place: where they are written.
+    """
+    plain: list[Row] = [{"term": each.text, "category": each.category, **_evidence(each)} for each in terms]
+    rows: list[Row] = [
+        {"rank": rank, **row, "pieces": " ".join(each.evidence.pieces) if each.evidence else ""}
+        for rank, (each, row) in enumerate(zip(terms, plain, strict=True), start=1)
+    ]
+    first = f"the first {SHOWN} of {len(terms):,}; " if len(terms) > SHOWN else ""
+    shown: list[Table | str] = [
+        Table("", COLUMNS, rows[:SHOWN], first + NOTE),
+        *([criterion] if criterion else []),
+    ]
+    stored: dict[str, object] = {"criterion": criterion, "terms": plain}
+    wrote = _written(terms, place)
+    if defined is not None:
+        message = f"{len(defined.definitions):,} definitions; read each, and delete or mend what is wrong"
+        wrote = [(defined.place, message), *([] if place is None else [(place, f"{len(terms):,} terms")])]
+        then = [line("adapt", command[1], "--glossary", defined.place, "-o", free("adapted"))]
+        stored["defined"] = defined.tally.plain()
+    elif place is not None:
+        model = command[command.index("--model") + 1]
+        then = [line("extend", "--model", model, "--terms", place, "-o", free("extended"))]
+    else:
+        then = [line(*command, "-o", free("terms.json"))]
+    return MinedTerms(
+        _headline(terms),
+        stored,
+        shown,
+        wrote,
+        then,
+        rows=rows,
+        as_json=plain if defined is None else None,
+        notes=[] if defined is None else list(defined.tally.lines("definitions written")),
+        terms=tuple(terms),
+        criterion=criterion,
+        defined=defined,
+    )
+
+
+def _headline(terms: "Sequence[Term]") -> str:
+    """How many, and the first of them."""
+    first = ", ".join(term.text for term in terms[:5])
+    return f"{len(terms):,}: {first}{', ...' if len(terms) > 5 else ''}"
+
+
+def _written(terms: "Sequence[Term]", place: Path | None) -> list[tuple[Path, str]]:
+    return [] if place is None else [(place, f"{len(terms):,} terms; read it, and delete what isn't one")]
 
 
 def _of_glossary(
@@ -336,7 +268,7 @@ def _of_glossary(
     place: Path | None,
     overwrite: bool,
     progress: bool | None,
-) -> GlossaryTerms:
+) -> MinedTerms:
     """What becomes of a glossary's entries by what a corpus says, or, without one, if it said them all."""
     from functools import partial
 
@@ -360,14 +292,39 @@ def _of_glossary(
         found = uses(read.entries, texts, keys, partial(is_token, tokenizer))
     terms = [Term(word, "glossary") for word in dict.fromkeys(use.token for use in found if use.token)]
     named = ["--glossary", glossary] if isinstance(glossary, str | Path) else []
-    mined = GlossaryTerms(
-        tuple(terms),
-        place=place,
-        command=("adapt", source.name if source else "CORPUS", *map(str, named)) if named else (),
+    pieces = {term.text: " ".join(tokenizer.tokenize(term.text)) for term in terms}
+    plain = [
+        {
+            "term": use.token,
+            "entry": use.entry.term,
+            "pieces": pieces.get(use.token, ""),
+            "kind": use.kind,
+            "documents": None if source is None else use.documents,
+            "token": use.token,
+            "refused": use.refused,
+        }
+        for use in found
+    ]
+    of_entry, of_row = (
+        ("entry", "kind", "documents", "token", "refused"),
+        ("term", "entry", "pieces", "documents"),
+    )
+    entries = [{key: each[key] for key in of_entry} for each in plain]
+    rows: list[Row] = [{key: each[key] for key in of_row} for each in plain if each["token"]]
+    said = (*summary(found), *read.remarks)
+    note = f"the first {SHOWN} of {len(terms):,}" if len(terms) > SHOWN else ""
+    table = Table("", COLUMNS_OF_GLOSSARY[: None if source else -1], rows[:SHOWN], note)
+    mined = MinedTerms(
+        _headline(terms),
+        {"terms": rows, "entries": entries, "summary": list(said)},
+        [*said, *([table] if terms else [])],
+        _written(terms, place),
+        [line("adapt", source.name if source else "CORPUS", *map(str, named))] if named else [],
+        rows=rows,
+        terms=tuple(terms),
+        criterion="",
         entries=tuple(found),
-        summary=(*summary(found), *read.remarks),
-        pieces=tuple(" ".join(tokenizer.tokenize(term.text)) for term in terms),
-        counted=source is not None,
+        summary=said,
     )
     if place is not None:
         mined.save(place, overwrite=overwrite)

@@ -1,8 +1,7 @@
 """Exact words in the vectors of a model: `words`, and `add_words` in Python."""
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from sparse_adapt.api.checks import check_output
 from sparse_adapt.api.following import a_query, line, lines_to_measure
@@ -16,56 +15,11 @@ from sparse_adapt.api.options import (
     declared,
     out_option,
 )
-from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.errors import ConfigError, ModelError
 from sparse_adapt.files.place import Place
+from sparse_adapt.model.exact.defaults import HEAVIEST, ONLY_DOMAIN, SHARE, TITLE
 from sparse_adapt.report.progress import progress_bars
-from sparse_adapt.report.sections import Section, untitled
-from sparse_adapt.report.tables import Row
-
-if TYPE_CHECKING:
-    from sparse_adapt.api.models import Model
-    from sparse_adapt.model.exact.words import ExactWords
-
-
-@dataclass(frozen=True, repr=False)
-class WordsAdded(CommandResult):
-    """A model with exact words, and where it was written, if anywhere."""
-
-    model: "Model"
-    words: "ExactWords"
-    folder: Path | None = None
-    corpus: str = ""
-    base: str = ""
-
-    @property
-    def headline(self) -> str:
-        """How many words are known, of how many documents, and what they count."""
-        return self.words.describe()
-
-    def to_dict(self) -> dict[str, object]:
-        """All settings, with the number of words in place of each word's weight."""
-        settings = self.words.settings.model_dump(exclude={"idf", "format", "format_version"})
-        return {**settings, "words": len(self.words.settings.idf)}
-
-    def rows(self) -> list[Row]:
-        """One row."""
-        return [self.to_dict()]
-
-    def sections(self) -> list[Section]:
-        """What was added."""
-        return list(untitled(self.headline))
-
-    def after(self) -> After:
-        """The folder, and how the gain is measured."""
-        if self.folder is None:
-            return After(notes=["nothing was written; name a folder with -o DIR"])
-        steps = []
-        if self.corpus:
-            query = a_query(self.corpus) or "a query of yours"
-            named = ["--model", self.folder, "--corpus", self.corpus]
-            steps = [line("explain", query, *named), *lines_to_measure(self.base, self.folder, self.corpus)]
-        return After(wrote=[(self.folder, self.headline)], next_steps=steps, shows=False)
+from sparse_adapt.report.results import Result
 
 
 @declared
@@ -75,15 +29,15 @@ def add_words(
     out: Annotated[str | Path | None, out_option("Folder to write the model in.", "DIR")] = None,
     *,
     share: Annotated[
-        float,
+        float | None,
         Option(
-            "Part of exact words in a score: 1 makes words and the model's weights equally strong. 1 is best where the "
-            "index holds one field alone.",
+            "Part of exact words in a score: 1 makes words and the model's weights equally strong.",
             ge=0,
             le=1e6,
+            shown=f"{SHARE:g}; {ONLY_DOMAIN:g} with --only-domain",
         ),
-    ] = 0.5,
-    title: Annotated[float, Option("What a word of the title counts once more.", ge=0, le=1e6)] = 1.0,
+    ] = None,
+    title: Annotated[float, Option("What a word of the title counts once more.", ge=0, le=1e6)] = TITLE,
     prune: Annotated[
         int,
         Option(
@@ -91,7 +45,7 @@ def add_words(
             metavar="N",
             ge=0,
         ),
-    ] = 64,
+    ] = HEAVIEST,
     language: Annotated[
         str | None,
         Option(
@@ -102,7 +56,9 @@ def add_words(
     ] = None,
     only_domain: Annotated[
         bool,
-        Option("The index holds nothing but this corpus: words count by its statistics alone."),
+        Option(
+            "The index holds nothing but this corpus: words count by its statistics alone, and as much as weights."
+        ),
     ] = False,
     query_side: Annotated[
         Literal["model", "idf"],
@@ -113,13 +69,16 @@ def add_words(
     ] = "model",
     update: Annotated[
         bool,
-        Option("Take new statistics into a model that has exact words; documents keep their vectors."),
+        Option(
+            "Take new statistics, and a share that is named, into a model that has exact words; documents keep their "
+            "vectors."
+        ),
     ] = False,
     columns: Columns = (),
     device: Device = "auto",
     overwrite: Overwrite = False,
     progress: bool | None = None,
-) -> WordsAdded:
+) -> Result:
     """Put exact words into a model's vectors, beside its weights.
 
     A document then matches a query by its words too, as with BM25, in the same vector and the same index. Nothing is
@@ -127,8 +86,8 @@ def add_words(
 
     corpus: documents whose words are counted: how many hold each word, and how long they are. Where a document has a
     title, `title` weighs its words once more. query_side: with idf a query takes a quarter of a millisecond, and a
-    share of 1 is best. Without `out` the model is changed in memory. Raises ModelError for a model that has exact words
-    already, unless `update`, and for a dense one.
+    share of 1 is best. Without `out` the model is changed in memory; the result has it as `model`. Raises ModelError
+    for a model that has exact words already, unless `update`, and for a dense one.
 
     >>> import sparse_adapt as sa
     >>> added = sa.add_words("splade-tiny", ["error ERR-4012 in pump A7", "the pump runs"], device="cpu")
@@ -155,11 +114,27 @@ def add_words(
         if encoder.words is None:
             encoder.words = exact_words(encoder, source.read, options, advance)
         else:
-            encoder.words = updated(encoder.words, source.read, only_domain=only_domain, progress=advance)
-    base = loaded.source
-    if place is not None:
-        loaded.save(place.folder, overwrite=overwrite)
-    return WordsAdded(loaded, encoder.words, place.folder if place else None, source.place or "", base)
+            encoder.words = updated(encoder.words, source.read, options, advance)
+    base, words, folder = loaded.source, encoder.words, None if place is None else place.folder
+    then = list[str]()
+    if folder is not None:
+        loaded.save(folder, overwrite=overwrite)
+    if folder is not None and source.place:
+        query = a_query(source.place) or "a query of yours"
+        asked = line("explain", query, "--model", folder, "--corpus", source.place)
+        then = [asked, *lines_to_measure(base, folder, source.place)]
+    settings = words.settings.model_dump(exclude={"idf", "format", "format_version"})
+    return Result(
+        words.describe(),
+        {**settings, "words": len(words.settings.idf)},
+        wrote=[] if folder is None else [(folder, words.describe())],
+        then=then,
+        notes=["nothing was written; name a folder with -o DIR"] if folder is None else [],
+        quiet=folder is not None,
+        model=loaded,
+        words=words,
+        folder=folder,
+    )
 
 
 def _check_state(name: str, *, has_words: bool, update: bool) -> None:

@@ -1,7 +1,7 @@
 """A command, made of a function: options from its signature, help from its docstring, words from its result.
 
 A function says what it takes (`api.options`) and gives back what a command shows: a result with tables and data, what
-was written, and what goes on from here (`api.results`). Nothing heavy loads before the function runs.
+was written, and what goes on from here (`report.results`). Nothing heavy loads before the function runs.
 """
 
 import inspect
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
     from pydantic.fields import FieldInfo
 
-    from sparse_adapt.report.results import Result
+    from sparse_adapt.report.results import Shown
 
 FAILED = 1  # exit status
 MARKS = {int: "N", float: "X", str: "NAME"}
@@ -102,7 +102,7 @@ def typer_command(
 
 def paragraphs_of(function: Callable[..., object]) -> list[str]:
     """The first paragraphs of a docstring, up to what is for Python alone: the first is a command's summary."""
-    return inspect.cleandoc(function.__doc__ or "").split("\n\n")
+    return inspect.cleandoc(inspect.unwrap(function).__doc__ or "").split("\n\n")
 
 
 # -- options ----------------------------------------------------------------------------------------
@@ -284,26 +284,26 @@ def _value(declared: Declared, value: Any) -> Any:  # noqa: ANN401 - of any opti
 
 def present(result: object, *, json: bool, html: Path | None = None) -> None:
     """Print a result, say what was written, write its pages, and say what to run next."""
-    from sparse_adapt.api.results import After, CommandResult
-    from sparse_adapt.report.results import Result
+    from sparse_adapt.report.results import Shown
 
-    after = result.after() if isinstance(result, CommandResult) else After()
-    if json and isinstance(result, Result):
-        show_json(result.data() if isinstance(result, CommandResult) else result.to_dict())
-    elif after.shows and isinstance(result, Result):
+    if not isinstance(result, Shown):
+        return
+    if json:
+        show_json(result.printed())
+    elif not result.quiet:
         show(result.renderable())
-    for note in after.notes:
+    for note in result.notes:
         say(note)
-    for place, contents in after.wrote:
+    for place, contents in result.wrote:
         wrote(place, contents)
-    if after.run is not None:
-        page_of(after.run)
-    if html is not None and isinstance(result, Result):
-        _write_page(result, html, after.title or result.headline, after.lead)
-    if after.failed:
-        say(f"error: {after.failed}")
+    if result.run_folder is not None:
+        page_of(result.run_folder)
+    if html is not None:
+        _write_page(result, html)
+    if result.failed:
+        say(f"error: {result.failed}")
         raise SystemExit(FAILED)
-    then(after.next_steps)
+    then(result.then)
 
 
 def page_of(folder: Path) -> None:
@@ -319,8 +319,8 @@ def page_of(folder: Path) -> None:
         wrote(place, "a page to open in a browser")
 
 
-def _write_page(result: "Result", place: Path, title: str, lead: str) -> None:
+def _write_page(result: "Shown", place: Path) -> None:
     from sparse_adapt.files.writing import write_text
 
-    write_text(place, result.page(title, lead))
+    write_text(place, result.page(result.heading or result.headline, result.lead))
     wrote(place, "a page to open in a browser")

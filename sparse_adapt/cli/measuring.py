@@ -18,11 +18,11 @@ from sparse_adapt.api.options import (
     Split,
     declared,
 )
-from sparse_adapt.api.results import After, Tables
 from sparse_adapt.cli.console import wrote
 from sparse_adapt.errors import ConfigError, OutputError
 from sparse_adapt.files.writing import write_text
 from sparse_adapt.registry import registry
+from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import to_csv
 
 if TYPE_CHECKING:
@@ -65,13 +65,13 @@ def evaluate_or_save(
     html: Html = None,
     progress: bool | None = None,
     **reading: Reads,
-) -> Evaluation | Tables:
+) -> Evaluation | Result:
     """Measure a model on judged queries, beside another or BM25.
 
     With --suite, many models are measured on many collections.
     """
     if template:
-        printed: Tables = registry().find("renderers", "suite template")()
+        printed: Result = registry().find("renderers", "suite template")()
         return printed
     if suite is not None:
         if html is not None:
@@ -79,7 +79,7 @@ def evaluate_or_save(
         if any((model, collection, baseline, general, measures, latex, csv, per_query)):
             raise ConfigError("--suite names its own models and collections; leave the other options out")
         options = {"explain": explain, "overwrite": overwrite, "resume": resume, "device": device}
-        tables: Tables = registry().find("renderers", "suite")(suite, out, **options, progress=progress)
+        tables: Result = registry().find("renderers", "suite")(suite, out, **options, progress=progress)
         return tables
     if model is None or collection is None:
         raise ConfigError("evaluate needs --model and --collection, or --suite FILE")
@@ -96,4 +96,4 @@ def evaluate_or_save(
         write_text(place, to_csv(found.per_query()))
         wrote(place, f"{len(found.queries):,} queries")
     text = found.to_latex() if latex else found.to_csv() if csv else ""
-    return Tables(found.to_dict(), [text.rstrip("\n")], After()) if text else found
+    return Result(found.headline, found.to_dict(), [text.rstrip("\n")]) if text else found

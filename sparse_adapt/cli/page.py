@@ -2,14 +2,13 @@
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.exceptions import TyperException
 
 from sparse_adapt.cli.console import show
-from sparse_adapt.errors import ConfigError
 from sparse_adapt.registry import registry
 
 if TYPE_CHECKING:
@@ -25,14 +24,6 @@ PLACED = (
 )  # options whose value a command may take by its place instead
 WIDTH = 80  # of the page, in columns
 MARGIN = 2  # spaces before a command's name, and after the longest
-
-
-def check_missing(name: str) -> None:
-    """Raise ConfigError for a command that a plug-in may have which could not be loaded."""
-    if missing := registry().missing:
-        raise ConfigError(
-            f"no command {name!r} here; the plug-ins {', '.join(missing)} are missing: reinstall sparse-adapt"
-        )
 
 
 class Page(TyperGroup):
@@ -67,11 +58,14 @@ class Page(TyperGroup):
     ) -> "tuple[str | None, ClickCommand | None, list[str]]":
         """The command that the first word names. One that is none is told the nearest of all names."""
         if args and args[0] not in self.list_commands(ctx):
-            if not get_close_matches(args[0], self.list_commands(ctx)):
-                check_missing(args[0])
             for name in self.list_commands(ctx):
                 self.get_command(ctx, name)
-        return super().resolve_command(ctx, args)
+        try:
+            return super().resolve_command(ctx, args)
+        except TyperException as error:
+            if missing := registry().missing:
+                error.message += f" The plug-ins {', '.join(missing)} are missing: reinstall sparse-adapt."
+            raise
 
     def format_help(self, ctx: "Context", formatter: "HelpFormatter") -> None:
         """Write the page to standard output."""

@@ -22,7 +22,6 @@ from sparse_adapt.api.options import (
     model_option,
     options_of,
 )
-from sparse_adapt.api.results import Written
 from sparse_adapt.api.runs import BASE
 from sparse_adapt.cli.commands import (
     OptionField,
@@ -36,6 +35,7 @@ from sparse_adapt.files.place import Place
 from sparse_adapt.registry import StageRow
 from sparse_adapt.report.messages import say
 from sparse_adapt.report.progress import Bars
+from sparse_adapt.report.results import written
 from sparse_adapt.stages.table import find_stage
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _carry_out(stage: "Stage[Any]", options: Mapping[str, Any], arguments: Mappi
     for each in (*outcome.epochs, outcome.message):
         say(each)
     steps = after_stage(name, options["model"], outcome.folder, named | outcome.files)
-    present(Written(outcome.folder, WROTE, steps), json=False)
+    present(written(outcome.folder, WROTE, steps), json=False)
 
 
 def _teach_both(options: Mapping[str, Any], arguments: Mapping[str, object]) -> None:
@@ -162,4 +162,4 @@ def _teach_both(options: Mapping[str, Any], arguments: Mapping[str, object]) -> 
         finished = run(plan, place, bars)
     steps = lines_to_measure(options["model"], finished.model, options["corpus"])
     message = f"a folder a stage; the model is in {finished.model}"
-    present(Written(finished.folder, message, steps), json=False)
+    present(written(finished.folder, message, steps), json=False)

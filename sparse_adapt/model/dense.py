@@ -21,7 +21,7 @@ from sparse_adapt.files.marker import checksum_of_texts
 from sparse_adapt.model.folder import ModelFolder, ModelSource
 from sparse_adapt.model.forms import Side
 from sparse_adapt.model.layout import transformer_in
-from sparse_adapt.model.threads import Piece, other_processes
+from sparse_adapt.model.processes import Piece, other_processes
 from sparse_adapt.model.weights import check_finite, check_weights, loading
 from sparse_adapt.report.progress import Before, Progress, no_progress
 

@@ -16,10 +16,34 @@ from scipy.sparse import csr_matrix
 from transformers import PreTrainedTokenizerBase
 
 from sparse_adapt.model.reading import Windows
-from sparse_adapt.model.tokens import encoded
+from sparse_adapt.model.tokens import ONE_AT_A_TIME, encoded
 
 STRETCH = 1 << 15  # signs of a text that are tokenised together
 STRETCHES_AT_ONCE = 64
+
+
+class PartRead(NamedTuple):
+    """What a model reads of some documents that reads of each as many tokens as `longest`, from its beginning."""
+
+    longest: int
+    documents: int
+    longer: int  # documents of more tokens
+    share: float  # of all tokens that are read
+
+    @classmethod
+    def of(cls, texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, longest: int) -> "PartRead":
+        """The same of the texts of documents, each of which is read whole by the tokenizer."""
+        backend = tokenizer.backend_tokenizer
+        with ONE_AT_A_TIME:
+            backend.no_truncation()
+            counts = np.array([len(each.ids) for each in backend.encode_batch_fast(list(texts))], np.int64)
+        read = np.minimum(counts, longest).sum() / max(1, counts.sum())
+        return cls(longest, len(texts), int((counts > longest).sum()), float(read))
+
+    def __str__(self) -> str:
+        verb = "is" if self.longer == 1 else "are"
+        part = f"the first {self.longest:,} tokens of a document, {self.share:.0%} of all tokens"
+        return f"{part} ({self.longer:,} of {self.documents:,} documents {verb} longer)"
 
 
 def cut_up(

@@ -29,14 +29,15 @@ from typing import NamedTuple
 
 from sparse_adapt.collection.examples import read_candidates, write_candidates
 from sparse_adapt.collection.folder import CorpusFolder
-from sparse_adapt.collection.readers import read_documents
-from sparse_adapt.collection.streams import sample
+from sparse_adapt.collection.readers import Document, read_documents
+from sparse_adapt.collection.streams import evenly, sample
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.folders import discard, output_folder, tidy
 from sparse_adapt.files.marker import marker_of, vouching
 from sparse_adapt.files.place import Place, absolute
 from sparse_adapt.files.steps import STEPS_FOLDER, stamps_of
 from sparse_adapt.model.kinds import open_sparse
+from sparse_adapt.model.windows import PartRead
 from sparse_adapt.pipeline.choice import (
     choice_made,
     choose_model,
@@ -63,6 +64,7 @@ from sparse_adapt.pipeline.settings import WORDS
 from sparse_adapt.pipeline.words import WordOptions, exact_words
 from sparse_adapt.pipeline.work import RANKING, AdaptListener, Work, same_request
 from sparse_adapt.registry import registry
+from sparse_adapt.report.messages import note_told
 from sparse_adapt.stages.card import making_of, write_card
 from sparse_adapt.stages.inputs import CANDIDATES, PAIRS
 from sparse_adapt.stages.record import RECORD_FILE
@@ -74,6 +76,7 @@ from sparse_adapt.terms.mining import Term, read_terms
 from sparse_adapt.terms.uses import ENTRIES_FILE, Use, read_uses
 
 STEPS = ("words", "terms", "dictionary", "queries", "candidates", "stages", "choice")
+LOOKED_AT = 1_000  # documents whose tokens are counted
 OF_WORDS = ("terms", "dictionary")  # steps that are carried out where words get a token
 TERMS_FILE, DICTIONARY_FILE = "terms.json", "dictionary.jsonl"
 CANDIDATES_FILE, HELD_FILE, PAIRS_FILE = "candidates.jsonl", "held.jsonl", "pairs.jsonl"
@@ -106,6 +109,9 @@ def adapt(
     documents = sample(corpus.read(), request.settings.documents, request.settings.seed)
     different_documents(documents, request.corpus)
     watcher.tell("plan", plan_sentence(request))
+    if reading := reading_sentence(request, documents):
+        note_told()
+        watcher.tell("reading", reading)
     steps = STEPS if until is None else STEPS[: STEPS.index(until) + 1]
     watcher.expect(of_adaptation(request, tokenizer, documents, corpus.count, steps, _done_before(place)))
     reads = [source.place for source in sources.values() if source is not None]
@@ -151,6 +157,19 @@ def plan_sentence(request: Request) -> str:
             else f"{stages}: {words}; what the model learns of ranking is added"
         )
     return f"{stages}: words of the corpus get a token"
+
+
+def reading_sentence(request: Request, documents: Sequence[Document]) -> str:
+    """How much of the documents the model reads, and what covers the rest; nothing where it reads all."""
+    model = open_sparse(request.model, request.reading)
+    if request.settings.longest is not None:
+        model.read_up_to(request.settings.longest)
+    some = [document.full_text for document in evenly(documents, LOOKED_AT)]
+    part = PartRead.of(some, model.tokenizer, model.max_tokens)
+    if model.windows is not None or not part.longer:
+        return ""
+    rest = "exact words cover every document whole" if request.adds_words else "--windows reads the rest"
+    return f"the model reads {part}; {rest}"
 
 
 class Stopped(Exception):

@@ -2,8 +2,8 @@
 items, judged queries.
 
 A term's amount is taken from its logit in every text. Vectors change in the moved terms' own columns alone, so they
-follow from the raw logits without encoding anything again, and only queries that activate a moved term find anything
-else. Dimensions: N texts, T terms, V vocabulary.
+follow from the raw logits without encoding anything again, and only queries that touch a column that moved find
+anything else. Exact words stay beside them. Dimensions: N texts, T terms, V vocabulary, W with words.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document
-from sparse_adapt.model.forms import Side
+from sparse_adapt.model.exact.words import FIRST_WORD
+from sparse_adapt.model.forms import Side, heaviest
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import group_by_length, pad
 from sparse_adapt.model.windows import cut_up
 from sparse_adapt.report.progress import Progress, no_progress
+from sparse_adapt.retrieve.columns import beside, only, used_columns
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors
 from sparse_adapt.selection.retention import background_queries, known_of
@@ -65,11 +67,16 @@ def raw_logits(
 
 @dataclass(frozen=True)
 class EncodedTexts:
-    """Texts of one side: their vectors (N, V), and the largest logits of the new terms (N, T)."""
+    """Texts of one side: their vectors (N, V), the largest logits of the new terms (N, T), exact words (N, W) if any.
+
+    `most`: weights of a text that count beside its words, all by default.
+    """
 
     model: SparseEncoder
     vectors: csr_matrix
     logits: Logits
+    words: csr_matrix | None = None
+    most: int | None = None
 
     @classmethod
     def of(
@@ -78,6 +85,12 @@ class EncodedTexts:
         """Encode texts once for every amount."""
         vectors = encode(model, texts, side, progress=progress)
         return cls(model, vectors, raw_logits(model, texts, side))
+
+    @classmethod
+    def of_queries(cls, model: SparseEncoder, texts: Sequence[str]) -> "EncodedTexts":
+        """Queries, with their exact words where the model has some."""
+        words = None if model.words is None else model.words.queries(texts, model.tokenizer)
+        return replace(cls.of(model, texts, "query"), words=words)
 
     @classmethod
     def encoded(cls, model: SparseEncoder, vectors: csr_matrix) -> "EncodedTexts":
@@ -106,6 +119,15 @@ class EncodedTexts:
         whole.eliminate_zeros()
         whole.sort_indices()
         return whole
+
+    def searched(self, amounts: Amounts) -> csr_matrix:
+        """The same as they are searched: (N, V), or (N, W) with exact words beside the heaviest weights."""
+        weights = self.lowered(amounts)
+        return weights if self.words is None else beside(heaviest(weights, self.most), self.words, FIRST_WORD)
+
+    def as_it_is(self) -> csr_matrix:
+        """The same with no term moved."""
+        return self.searched(np.zeros(self.logits.shape[1], np.float32))
 
 
 def _ids(model: SparseEncoder) -> NDArray[np.int64]:
@@ -137,22 +159,19 @@ class EncodedQueries:
     @classmethod
     def of(cls, name: str, measure: str, collection: Collection, documents: EncodedTexts) -> "EncodedQueries":
         """Encode the queries once for every amount."""
-        query_texts = [query.text for query in collection.queries]
-        return cls(
-            name,
-            measure,
-            collection,
-            EncodedTexts.of(documents.model, query_texts, "query"),
-            documents.vectors,
-        )
+        texts = EncodedTexts.of_queries(documents.model, [query.text for query in collection.queries])
+        return cls(name, measure, collection, texts, documents.as_it_is())
 
     @cached_property
     def before(self) -> ModelResult:
         """The measures of the queries with no term moved."""
-        return evaluate_vectors(self.texts.vectors, self.documents, self.collection, DEPTH)
+        return evaluate_vectors(self.texts.as_it_is(), self.documents, self.collection, DEPTH)
 
     def before_after(self, amounts: Amounts, documents: csr_matrix) -> list[BeforeAfter]:
-        """The measure before and after, of all queries and of each kind where there are several. documents: (N, V)."""
+        """The measure before and after, of all queries and of each kind where there are several.
+
+        documents: (N, V or W) as they are searched then.
+        """
         after = self._after(amounts, documents)
         kinds = self.before.kinds if len(self.before.kinds) > 1 else ()
         chosen = [(self.name, np.ones(len(after), np.bool_))]
@@ -165,10 +184,11 @@ class EncodedQueries:
         ]
 
     def _after(self, amounts: Amounts, documents: csr_matrix) -> NDArray[np.float64]:
-        """The measure of each query (queries,) with terms moved: another one only where it activates a moved term."""
+        """The measure of each query (queries,) with terms moved: another one only where it touches what moved."""
         values = self.before.values[self.measure].copy()
-        vectors, moved = self.texts.lowered(amounts), _ids(self.texts.model)[np.flatnonzero(amounts)]
-        rows = np.flatnonzero((self.texts.vectors[:, moved] + vectors[:, moved]).getnnz(axis=1))
+        before, vectors = self.texts.as_it_is(), self.texts.searched(amounts)
+        moved = used_columns([documents - self.documents, vectors - before])
+        rows = np.flatnonzero((only(before, moved) + only(vectors, moved)).getnnz(axis=1))
         if len(rows):
             few = replace(self.collection, queries=tuple(self.collection.queries[row] for row in rows))
             values[rows] = evaluate_vectors(vectors[rows], documents, few, DEPTH).values[self.measure]
@@ -208,6 +228,8 @@ class Scales:
     def over(cls, texts: EncodedTexts, documents: Sequence[Document], judged: Collection | None) -> "Scales":
         """The same for documents that are encoded."""
         model = texts.model
+        if model.words is not None:
+            texts = replace(texts, words=model.words.documents(documents), most=model.words.settings.heaviest)
         mentions = model.new_tokens_in([document.full_text for document in documents])
         items = known_of(documents, np.asarray(mentions.any(axis=1)))
         sets = []
@@ -236,7 +258,7 @@ class Scales:
             means = float(before[self.mentions].mean()), float(after[self.mentions].mean())
             rows.append(BeforeAfter("largest logit of a term where it is said", means[0], means[1]))
         rows.append(_share("other documents that activate a term", before, after, ~self.mentions))
-        vectors = self.documents.lowered(amounts)
+        vectors = self.documents.searched(amounts)
         return [
             *rows,
             *(each for queries in self.query_sets for each in queries.before_after(amounts, vectors)),

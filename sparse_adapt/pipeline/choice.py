@@ -5,7 +5,7 @@ the two; `selection` measures them and decides.
 """
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from sparse_adapt.collection.examples import read_candidates
 from sparse_adapt.collection.glossary import read_dictionary
-from sparse_adapt.collection.readers import read_documents
+from sparse_adapt.collection.readers import Document, read_documents
 from sparse_adapt.collection.streams import evenly
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.marker import vouching
@@ -28,7 +28,7 @@ from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.report import Report, ruling_of
 from sparse_adapt.pipeline.settings import WORDS
 from sparse_adapt.pipeline.work import Work
-from sparse_adapt.report.progress import duration, no_progress
+from sparse_adapt.report.progress import duration
 from sparse_adapt.report.tables import Column, Retained, Row, Table
 from sparse_adapt.retrieve.evaluate import Collection, read_collection
 from sparse_adapt.retrieve.touched import ids_saying, write_ids
@@ -58,7 +58,7 @@ from sparse_adapt.selection.models import (
     record,
     try_models,
 )
-from sparse_adapt.selection.questions import general_collection
+from sparse_adapt.selection.questions import SOME, general_collection
 from sparse_adapt.selection.record import Chosen, OnJudged
 from sparse_adapt.selection.retention import measure_retention, texts_in
 from sparse_adapt.selection.rule import MAY_LOSE, falls_of_choice, retention_lines
@@ -68,7 +68,7 @@ from sparse_adapt.stages.record import StageRecord, write_record
 from sparse_adapt.stages.runner import Outcome
 from sparse_adapt.synthetic.queries import HELD, read_synthetic_queries
 
-CHOICE_FILE, RETENTION_FILE = "choice.json", "retention.json"
+CHOICE_FILE, RETENTION_FILE, HELD_FILE = "choice.json", "retention.json", "held.jsonl"
 MAKE_AGAIN = "remove it and pass --resume, which makes it again"
 COLUMNS = (
     Column("kept", "", "text"),
@@ -174,47 +174,26 @@ def _on_the_way(
 def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
     """Measure every model on the queries set aside, keep one, and list the documents to encode again."""
     folder, request, settings = work.folder, work.request, work.request.settings
-    collection, entries_file = work.run / "collection", work.run / "held.jsonl"
     sources = {"words": of_path(work.run / WORDS) if request.adds_words else None}
     if plan.stages:
         sources |= {
-            "held": of_path(entries_file),
+            "held": of_path(work.run / HELD_FILE),
             "model": work.made(f"{len(plan.stages)}-{plan.stages[-1]}"),
         }
     if work.ranked is not None:
         sources["ranked"] = of_path(work.ranked)
 
     def do() -> str:
-        documents = {each.document_id: each for each in read_documents(collection)}
+        documents = {each.document_id: each for each in read_documents(work.run / "collection")}
         makers = makers_of(plan, folder, settings.interpolations, request.reading, work.ranked)
         if request.adds_words:
             makers = with_words(makers, partial(open_sparse, work.run / WORDS, request.reading))
-        if plan.stages:
-            kinds = {query.query_id: query.kind for query in read_synthetic_queries(collection)}
-            entries = list(read_candidates(entries_file, document_ids=documents))
-            held_out = held_out_collection(documents, entries, kinds)
-        else:
-            held_out = sources_of(read_collection(collection, HELD))
-        progress = work.watcher.count("models tried", len(makers)) if plan.stages else no_progress
-        if not plan.stages:
-            choice = _words_compared(work, makers[1].make(), held_out)
-        elif settings.frozen:
-            choice = compare_as_they_are(makers, held_out, progress)
-        else:
-            last = folder == work.run  # else ranking, which is added to words and measured with them
-            general = general_collection() if last else None
-            tried = try_models(makers, held_out, progress)
-            choice = choose_from(makers, tried, general, words="dictionary" in plan.stages)
         shutil.rmtree(folder / "model", ignore_errors=True)
         partial_folder = folder / "model.making"
-        if settings.frozen or not plan.stages:  # the user wants it, whatever it gains
-            keep(choice, makers, None, partial_folder)
-            stored = record(choice)
+        if plan.stages:
+            choice, stored = _choose_taught(work, plan, makers, documents, partial_folder)
         else:
-            choice, comparison = keep_or_refuse(
-                choice, makers, list(documents.values()), _taught(work, plan), settings.seed, partial_folder
-            )
-            stored = record(choice) | comparison
+            choice, stored = _choose_words(work, makers, partial_folder)
         about = _record_of(work, outcomes, stored)
         with vouching(partial_folder):
             write_card(partial_folder, with_record(about))
@@ -224,18 +203,52 @@ def choose_model(work: Work, plan: Plan, outcomes: Sequence[Outcome]) -> None:
         if choice.general:
             work.general = [choice.general[name] for name in (BASE, choice.best.name)]
         message = f"kept: {choice.best.label}, of {len(choice.tried)} models on "
-        message += f"{len(held_out.queries):,} queries set aside"
+        message += f"{stored['queries']:,} queries set aside"
         return message if stored.get("refused") is None else f"{message}; {stored['refused']}"
 
     work.step("choice", sources, [CHOICE_FILE, "model"], do)
     _list_what_to_encode(work, plan)
 
 
-def _words_compared(work: Work, model: SparseEncoder, held_out: Collection) -> Choice:
-    """The base model and the same with exact words, on synthetic queries and on general questions."""
-    general = general_collection()
+def words_alone(tried: Sequence[Mapping[str, object]]) -> bool:
+    """Whether nothing was taught: what was tried is the base model, and that with exact words."""
+    return [row["name"] for row in tried] == [BASE, EXACT]
+
+
+def _choose_words(work: Work, makers: Sequence[Maker], folder: Path) -> tuple[Choice, Chosen]:
+    """The base model and the same with exact words, on synthetic queries and on general questions; the kept one saved.
+
+    Nothing was taught, so the kept model is saved as it is.
+    """
+    held_out, general = (
+        sources_of(read_collection(work.run / "collection", HELD)),
+        general_collection(most=SOME),
+    )
     progress = work.watcher.count("texts read by both models", texts_in(held_out, general))
-    return compare_words(model, held_out, general, progress)
+    choice = compare_words(makers[1].make(), held_out, general, progress)
+    keep(choice, makers, None, folder)
+    return choice, record(choice)
+
+
+def _choose_taught(
+    work: Work, plan: Plan, makers: Sequence[Maker], documents: Mapping[str, Document], folder: Path
+) -> tuple[Choice, Chosen]:
+    """All models on the queries set aside, those that the choice hangs on on general questions; the kept one saved."""
+    kinds = {query.query_id: query.kind for query in read_synthetic_queries(work.run / "collection")}
+    entries = list(read_candidates(work.run / HELD_FILE, document_ids=documents))
+    held_out = held_out_collection(documents, entries, kinds)
+    progress = work.watcher.count("models tried", len(makers))
+    if work.request.settings.frozen:  # the user wants it, whatever it gains
+        choice = compare_as_they_are(makers, held_out, progress)
+        keep(choice, makers, None, folder)
+        return choice, record(choice)
+    last = work.folder == work.run  # else ranking, which is added to words and measured with them
+    general = general_collection() if last else None
+    tried = try_models(makers, held_out, progress)
+    choice = choose_from(makers, tried, general, words="dictionary" in plan.stages)
+    texts, seed = list(documents.values()), work.request.settings.seed
+    choice, comparison = keep_or_refuse(choice, makers, texts, _taught(work, plan), seed, folder)
+    return choice, record(choice) | comparison
 
 
 def _taught(work: Work, plan: Plan) -> TaughtDefinitions:
@@ -251,16 +264,17 @@ def measure_best(work: Work) -> None:
     folder, request = work.folder, work.request
 
     def do() -> str:
-        number = choice_made(work).kept
+        choice = choice_made(work)
         retention: dict[str, Retained] = {}
-        if number != 0:
+        if choice.kept != 0:
             base = open_sparse(request.model, request.reading)
             model = SparseEncoder.load(folder / "model", request.device)
             made = [
                 encoded.with_scales(each, each.token_scales)
                 for each, encoded in zip((base, model), work.general, strict=False)
             ]
-            retention = measure_retention(base, model, work.documents, made)
+            questions = SOME if words_alone(choice.tried) else None
+            retention = measure_retention(base, model, work.documents, made, questions)
         write_json(folder / RETENTION_FILE, retention)
         return (
             retention_lines(retention)[0]
@@ -337,10 +351,9 @@ def tabulate(report: Report) -> Table:
 def _note(choice: Chosen) -> Iterator[str]:
     """What the table measures, and what the names of its models mean."""
     yield f"Measured on {choice['queries']:,} synthetic queries that were set aside. nDCG@10: how high a model ranks"
-    alone = [row["name"] for row in choice["tried"]] == [BASE, EXACT]
     found = (
         "the document that a query was made from"
-        if alone
+        if words_alone(choice["tried"])
         else "the ten documents that the teacher scores best"
     )
     yield f"{found}. p: how likely chance alone makes such a difference to the"

@@ -31,7 +31,7 @@ from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_co
 from sparse_adapt.retrieve.search import top_k
 from sparse_adapt.selection.comparison import JudgedDocuments, judged_evidence
 from sparse_adapt.selection.evidence import BACKGROUND
-from sparse_adapt.selection.questions import general_collection
+from sparse_adapt.selection.questions import SOME, general_collection
 from sparse_adapt.selection.retention import (
     EncodedCollection,
     Groups,
@@ -48,7 +48,6 @@ from sparse_adapt.terms.function_words import function_tokens
 from sparse_adapt.terms.mining import read_terms
 
 MEASURING = "measure: general texts read"
-QUESTIONS = 900  # general ones: a model answers them in a third of the time that all of them take
 
 
 class TermTexts(NamedTuple):
@@ -72,7 +71,7 @@ class Scene:
     @cached_property
     def general(self) -> Collection:
         """General questions and passages, the same for every model."""
-        return general_collection(most=QUESTIONS)
+        return general_collection(most=SOME)
 
     @cached_property
     def known(self) -> Collection | None:

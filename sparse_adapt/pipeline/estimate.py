@@ -29,7 +29,7 @@ from sparse_adapt.pipeline.words import SAMPLE as WORDS_SAMPLE
 from sparse_adapt.report.progress import LONG, duration
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.selection.models import COMPARED_DOCUMENTS
-from sparse_adapt.selection.questions import general_collection
+from sparse_adapt.selection.questions import SOME, general_collection
 from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.inputs import CANDIDATES
 from sparse_adapt.stages.table import find_stage
@@ -149,7 +149,7 @@ def _of_models(
     )
     if not stages:
         compared = WORDS_SAMPLE + TIMES_COMPARED * min(COMPARED_DOCUMENTS, len(documents))
-        return {"choice": compared * speeds.encoding + of_questions(speeds, 1)}, ""
+        return {"choice": compared * speeds.encoding + of_questions(speeds, 1, SOME)}, ""
     queries = min(settings.queries.count, len(documents) * settings.queries.per_document)
     queries += min(entry_queries, queries // CORPUS_QUERIES)
     held_out = min(settings.queries.held, len(documents) // 4)

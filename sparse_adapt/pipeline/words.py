@@ -16,6 +16,7 @@ from sparse_adapt.collection.sentences import sentences
 from sparse_adapt.collection.streams import sample
 from sparse_adapt.errors import InputError
 from sparse_adapt.model.exact.analysis import Analyzer
+from sparse_adapt.model.exact.defaults import HEAVIEST, ONLY_DOMAIN, PIECES, SHARE, TITLE
 from sparse_adapt.model.exact.language import Language, language_of
 from sparse_adapt.model.exact.statistics import GENERAL, Statistics
 from sparse_adapt.model.exact.words import ExactWords, WordSettings
@@ -31,7 +32,6 @@ from sparse_adapt.terms.words import find_words
 SAMPLE = 300  # documents
 FRAGMENT = (4, 12)  # words of a piece of a sentence, least and most
 SEED = 0
-SHARE, TITLE, PIECES, HEAVIEST = 0.5, 1.0, 2.0, 64
 
 Read = Callable[[], Iterable[Document]]
 
@@ -40,14 +40,20 @@ Read = Callable[[], Iterable[Document]]
 class WordOptions:
     """What is chosen of exact words; a language of None is told by the corpus.
 
-    `only_domain`: the index holds nothing but this corpus, so general language counts for nothing.
+    `only_domain`: the index holds nothing but this corpus, so general language counts for nothing, and words as much
+    as weights where no `share` is named.
     """
 
-    share: float = SHARE
+    share: float | None = None
     title: float = TITLE
     heaviest: int | None = HEAVIEST
     language: str | None = None
     only_domain: bool = False
+
+    @property
+    def part(self) -> float:
+        """The share of words in a score."""
+        return (ONLY_DOMAIN if self.only_domain else SHARE) if self.share is None else self.share
 
 
 def exact_words(
@@ -82,20 +88,23 @@ def exact_words(
     )
     words = ExactWords(settings).with_settings(**_of_statistics(statistics, code, options.only_domain))
     scale = scale_of(encoder, words, some)
-    return words.with_settings(share=options.share, scale=round(scale, 4), pieces=PIECES)
+    return words.with_settings(share=options.part, scale=round(scale, 4), pieces=PIECES)
 
 
 def updated(
-    words: ExactWords, read: Read, *, only_domain: bool, progress: Progress = no_progress
+    words: ExactWords, read: Read, options: WordOptions, progress: Progress = no_progress
 ) -> ExactWords:
-    """The same with the statistics of other documents: vectors of documents stay as they are.
+    """The same with the statistics of other documents, and another share where one is named or comes with the options.
 
-    Raises InputError for a corpus of stop words alone, or of none.
+    Vectors of documents stay as they are, so what decides them does. Raises InputError for a corpus of stop words
+    alone, or of none.
     """
     statistics = Statistics.of(read(), words.analyzer, progress)
     if not statistics.frequencies:
         raise InputError("the corpus", "holds no word besides stop words; give more documents")
-    return words.with_settings(**_of_statistics(statistics, words.settings.language, only_domain))
+    new = _of_statistics(statistics, words.settings.language, options.only_domain)
+    stays = options.share is None and not options.only_domain
+    return words.with_settings(**new, share=words.settings.share if stays else options.part)
 
 
 def _of_statistics(statistics: Statistics, code: str, only_domain: bool) -> dict[str, object]:

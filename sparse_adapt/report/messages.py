@@ -59,16 +59,20 @@ def say(text: str) -> None:
 
 @dataclass(slots=True)
 class Unread:
-    """Texts that were cut, by their hashes: how many tokens of each; how long a text may be; texts without a word."""
+    """Texts that were cut, by their hashes: how many tokens of each; how long a text may be; texts without a word.
+
+    `told`: whether it was said beforehand how much of the texts is read.
+    """
 
     cut: dict[int, int] = field(default_factory=dict)
     longest: set[int] = field(default_factory=set)
     blank: int = 0
+    told: bool = False
 
     def lines(self) -> list[str]:
         """What there is to say."""
         lines = []
-        if self.cut:
+        if self.cut and not self.told:
             texts = "1 text is" if len(self.cut) == 1 else f"{len(self.cut):,} texts are"
             limit = " or ".join(f"{each:,}" for each in sorted(self.longest))
             lines.append(
@@ -90,6 +94,11 @@ def note_cut(text: str, tokens: int, longest: int) -> None:
     _unread.longest.add(longest)
 
 
+def note_told() -> None:
+    """Note that it was said how much of the texts is read, so that nothing has to be said at the end."""
+    _unread.told = True
+
+
 def note_blank(texts: int) -> None:
     """Note that so many texts hold no word."""
     _unread.blank += texts
@@ -107,4 +116,5 @@ def forget_unread() -> None:
     """Begin with nothing noted, whatever else this process did before."""
     _unread.cut.clear()
     _unread.longest.clear()
+    _unread.told = False
     _unread.blank = 0

@@ -21,8 +21,9 @@ from sparse_adapt.model.forms import Side
 from sparse_adapt.model.head.filter import filters, positive_logits
 from sparse_adapt.model.head.pooling import pack_rows, splade_pool
 from sparse_adapt.model.head.summing import splade_sum
+from sparse_adapt.model.head.threads import compiled, share_out
+from sparse_adapt.model.processes import Piece, other_processes
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.model.threads import Piece, compiled, other_processes, share_out
 from sparse_adapt.model.tokens import TokenIds, group_by_length, pad
 from sparse_adapt.model.windows import cut_up, heaviest
 from sparse_adapt.report.messages import note_blank

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Run
-from sparse_adapt.model.threads import compiled, share_out
+from sparse_adapt.model.head.threads import compiled, share_out
 from sparse_adapt.retrieve.columns import only, used_columns
 
 Integers = NDArray[np.int64] | NDArray[np.int32]

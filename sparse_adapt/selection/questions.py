@@ -14,6 +14,7 @@ Item = TypeVar("Item")
 
 PACKAGED = "general"  # names the questions that come with the package
 MOST = 10_000  # questions at the most: all of the package's
+SOME = 900  # questions, over a third of the passages, where nothing is taught or a demo has to be quick
 SATURATED = 0.9  # nDCG@10 of a base model from which on questions are too easy to show a loss
 
 

@@ -219,13 +219,15 @@ def measure_retention(
     adapted: SparseEncoder,
     documents: Sequence[Document],
     general: Sequence[EncodedCollection] = (),
+    questions: int | None = None,
 ) -> dict[str, Retained]:
     """Both models' means by kind and measure, differences and p-values. `documents`: of the corpus.
 
-    `general`: vectors of the general questions and passages by either model, where they were made before.
+    `general`: vectors of the general questions and passages by either model, where they were made before; `questions`:
+    how many are asked elsewhere, all by default.
     """
     models, domain = (base, adapted), _known_in([base, adapted], documents)
-    there = general or [encode_collection(model, general_collection()) for model in models]
+    there = general or [encode_collection(model, general_collection(most=questions)) for model in models]
     baseline, ours = (
         _with_background(model, domain, each) for model, each in zip(models, there, strict=True)
     )

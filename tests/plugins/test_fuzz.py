@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from commands import inputs, ran
+from commands import COMMANDS, inputs, ran
 from dense_models import tiny_dense
 from fuzzing import damaged
 from odd_files import HOSTILE, ODD_FILES, READERS, OddFile, rows_of
@@ -407,7 +407,6 @@ def test_every_reader_reads_or_refuses_every_odd_file(tmp_path, kind):
 
 OF_FILES = re.compile(r"FILE|CORPUS|DIR|MODEL|PATH|RUN|INDEX|COLLECTION")  # in the name of an option's value
 WRITTEN = {"--out", "--html", "--saves", "--per-query", "--llm", "--run", "--define"}  # or asked
-WITHOUT = {"explore", "push", "report", "recovery"}  # that serve, send, or need what takes minutes to make
 ALSO = {
     "explain": ("query",),
     "search": ("query",),
@@ -418,6 +417,9 @@ ALSO = {
     "export": ("--corpus",),
     "check-export": ("--corpus",),
     "calibrate": ("--out", "--target-activations"),
+    "report": ("run", "--out"),
+    "explore": ("run", "--saves"),
+    "push": ("repository",),
 }  # what a command needs beside its required options
 INSTEAD = {
     ("--queries", "query"),
@@ -431,18 +433,18 @@ TAKING = [
     for commands in every_command().values()
     for name, command in commands.items()
     for parameter in command.params
-    if name not in WITHOUT
-    and OF_FILES.search(parameter.metavar or "")
+    if OF_FILES.search(parameter.metavar or "")
     and parameter.opts[-1] not in WRITTEN
     and (name, parameter.opts[-1]) != ("coin", "--glossary")  # whose collection has to be large
 ]
 
 
 @pytest.fixture(scope="module")
-def words(tmp_path_factory, tiny_model) -> dict[str, str]:
+def words(tmp_path_factory, tiny_model, tiny_run) -> dict[str, str]:
     """Good values of options, by their names."""
     folder = tmp_path_factory.mktemp("commands")
     made = inputs(folder, tiny_model)
+    assert ran(*COMMANDS["coin"].format(**made).split(), "-o", str(folder / "coined"))[0] == 0
     corpus, export = made["corpus"], folder / "export"
     sa.export("opensearch", str(tiny_model), corpus, export, device="cpu", progress=False)
     models = {name: made["model"] for name in ("--model", "model", "--base", "--baseline")}
@@ -453,6 +455,10 @@ def words(tmp_path_factory, tiny_model) -> dict[str, str]:
         **dict.fromkeys(("pack model", "calibrate --model"), made["extended"]),
         "--encoder": str(tiny_dense(tiny_model, folder / "dense")),
         "--groups": made["groups"],
+        "--coined": str(folder / "coined"),
+        "run": str(tiny_run),
+        "run file": made["run"],
+        "repository": "somebody/zorvex",
         "--vectors": made["vectors"],
         "--target-activations": "5%",
         **{f"--{name}": f"{corpus}/{name}.jsonl" for name in ("triplets", "labelled")},
@@ -494,7 +500,7 @@ def refuse(name: str, flag: str, hostile: Iterable[OddFile], words: dict[str, st
         assert not out.exists()
 
 
-@pytest.mark.parametrize(("name", "flag"), TAKING, ids=" ".join)
+@pytest.mark.parametrize(("name", "flag"), TAKING, ids=map(" ".join, TAKING))
 def test_every_command_refuses_a_hostile_file(name, flag, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     place = TAKING.index((name, flag))

@@ -180,10 +180,15 @@ def _of_bytes(path: Path) -> None:
 def test_a_model_with_hostile_exact_words_is_refused(tiny_model, tmp_path, put, said):
     shutil.copytree(tiny_model, tmp_path / "model")
     put(tmp_path / "model" / EXACT_WORDS_FILE)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    status, printed = ran("search", "a plan", "--model", str(tmp_path / "model"), "--corpus", "gatrocraptic")
-    (line,) = [line for line in printed.splitlines() if line.startswith("error: ")]
-    assert status == 2 and EXACT_WORDS_FILE in line and said in line, printed
+    before, model = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, str(tmp_path / "model")
+    for words in (
+        ("search", "a plan", "--model", model, "--corpus", "gatrocraptic"),
+        ("words", model, "gatrocraptic", "--update", "-o", str(tmp_path / "out")),
+    ):
+        status, printed = ran(*words)
+        (line,) = [line for line in printed.splitlines() if line.startswith("error: ")]
+        assert status == 2 and EXACT_WORDS_FILE in line and said in line, printed
+    assert not (tmp_path / "out").exists()
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MEMORY
 
 

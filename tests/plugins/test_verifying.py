@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from conftest import refused
 
-from sparse_adapt.api.checking import Verified, verify
+from sparse_adapt.api.checking import verify
 from sparse_adapt.errors import InputError, ModelError, SparseAdaptError
 from sparse_adapt.files.marker import vouch
 from sparse_adapt.files.place import Place
@@ -53,7 +53,8 @@ def test_what_is_as_it_was_written_is_counted(results, name, kinds):
     found = verify(results / name)
     files = [path for path in (results / name).rglob("*") if path.is_file()]
     own = [path for path in files if path != results / name / "sparse-adapt.json"]
-    assert found == Verified(str(results / name), len(own), *kinds)
+    counts = dict(zip(("models", "vectors", "exports"), kinds, strict=True))
+    assert found.folder == str(results / name) and found.to_dict() == {"files": len(own), **counts}
 
 
 def test_the_command_says_once_what_is_as_it_was(results, sparse_adapt):

@@ -76,10 +76,10 @@ OF_DOCUMENTS = ("language", "mean_words", "mean_title_words", "title", "heaviest
 class ExactWords:
     """The exact words of texts as columns, by settings and statistics; the names of columns that were met."""
 
-    def __init__(self, settings: WordSettings) -> None:
-        """Raises ConfigError for a language without stems."""
+    def __init__(self, settings: WordSettings, analyzer: Analyzer | None = None) -> None:
+        """`analyzer`: one of the language that is there already. Raises ConfigError for a language without stems."""
         self.settings = settings
-        self.analyzer = Analyzer(Language(settings.language))
+        self.analyzer = analyzer or Analyzer(Language(settings.language))
         self._columns: dict[str, int] = {}
         self._names: dict[int, str] = {}
         self._pieces: dict[str, int] = {}
@@ -157,8 +157,9 @@ class ExactWords:
         return {column: self._names[column] for column in wanted if column in self._names}
 
     def with_settings(self, **changes: object) -> "ExactWords":
-        """The same with some settings changed."""
-        return ExactWords(self.settings.model_copy(update=changes))
+        """The same with some settings changed, in the same language."""
+        assert "language" not in changes, "another language has other words"
+        return ExactWords(self.settings.model_copy(update=changes), self.analyzer)
 
     def _saturated(self, text: str, mean: float) -> dict[int, float]:
         counts = Counter(word.stem for word in self.analyzer.words(text))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from sparse_adapt.model.threads import compiled, share_out
+from sparse_adapt.model.head.threads import compiled, share_out
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float32] | NDArray[np.float64]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sparse_adapt.model.head.cpu import Block, multiply
-from sparse_adapt.model.threads import compiled
+from sparse_adapt.model.head.threads import compiled
 
 # oneDNN makes code for every shape of a product of whole numbers or a GELU, up to a megabyte each; it would keep 1,024.
 ROWS_BY = 64

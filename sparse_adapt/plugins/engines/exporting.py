@@ -1,7 +1,5 @@
 """A corpus as vectors in the files of a search engine, and the engine beside exact search: `export`, `check_export`."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,13 +25,12 @@ from sparse_adapt.api.options import (
     declared,
     model_option,
 )
-from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.plugins.engines.formats import check_takes, engines, find_engine, module_of, open_engine
 from sparse_adapt.report.progress import progress_bars
-from sparse_adapt.report.sections import CommandText, Section, untitled
-from sparse_adapt.report.tables import Row
+from sparse_adapt.report.results import Result
+from sparse_adapt.report.sections import CommandText
 
 if TYPE_CHECKING:
     from sparse_adapt.api.models import ModelLike
@@ -41,64 +38,11 @@ if TYPE_CHECKING:
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.plugins.engines.formats import EngineRow
     from sparse_adapt.plugins.engines.manifest import ExportManifest
-    from sparse_adapt.plugins.engines.parity import Parity
     from sparse_adapt.plugins.engines.quantise import Quantisation
     from sparse_adapt.retrieve.vectors.folder import Vectors as EncodedVectors
 
 FAULTS_SHOWN = 10
 ONE_SOURCE = "name the documents once: with --corpus CORPUS, or with --vectors DIR that `encode` wrote"
-
-
-@dataclass(frozen=True, repr=False)
-class Export(CommandResult):
-    """An export on the disk. `loading` holds the commands or lines of Python that load it, ready to be copied."""
-
-    folder: Path
-    manifest: "ExportManifest"
-    loading: str
-
-    @property
-    def headline(self) -> str:
-        """The format, the folder and what it holds."""
-        return f"{self.manifest.format} in {self.folder}: {self.contents}"
-
-    @property
-    def contents(self) -> str:
-        """What was written, in words."""
-        made = self.manifest
-        if not made.documents:
-            return "the encoder"
-        counts = f"{made.documents:,} documents with {made.entries:,} weights"
-        return f"{counts}, {made.queries:,} queries" if made.queries else counts
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """How weights are stored, which were left out or cut, and which texts no search will find, in words."""
-        from sparse_adapt.plugins.engines.manifest import remarks
-
-        return tuple(remarks(self.manifest))
-
-    def to_dict(self) -> dict[str, object]:
-        """The manifest, the folder, and how it is loaded."""
-        return {
-            "folder": str(self.folder),
-            "loading": self.loading,
-            **self.manifest.model_dump(mode="json"),
-        }
-
-    def rows(self) -> Sequence[Row]:
-        """One row for each file."""
-        files = (*self.manifest.parts, *filter(None, [self.manifest.queries_file]))
-        return [{"file": file.path, "rows": file.rows, "sha256": file.sha256} for file in files]
-
-    def sections(self) -> Sequence[Section]:
-        """What was written, what it cost, and how it is loaded."""
-        return untitled(self.headline, *self.remarks, "", CommandText(self.loading))
-
-    def after(self) -> After:
-        """How weights are stored, the folder, and how it is loaded."""
-        wrote = [(self.folder, self.contents)]
-        return After(notes=self.remarks, wrote=wrote, next_steps=self.loading.split("\n"), shows=False)
 
 
 @declared
@@ -130,18 +74,15 @@ def export(
     resume: Resume = False,
     progress: bool | None = None,
     **reading: Reads,
-) -> Export:
+) -> Result:
     """Write a corpus in the format of a search engine.
 
     The documents come from a corpus, or from vectors that `sparse-adapt encode` wrote.
 
-    format: one of the names that `sparse-adapt export --help` lists, such as `opensearch`, `anserini` or `qdrant`.
-    corpus: a place, documents in memory, or the folder that `sparse-adapt encode` wrote, which needs no model; None for
-    formats that hold the encoder alone. `scale` and `largest`: of engines that keep whole impacts, weight x scale,
-    rounded, at most `largest`. `texts`: whether title and text of each document are stored too, for OpenSearch and
-    Elasticsearch; beside vectors, the documents that have them. With `resume`, an export that was stopped goes on.
-    Raises ConfigError for what the format can't take, MissingExtraError without a package that it needs, OutputError
-    for a place that is taken.
+    Vectors need no model; formats that hold the encoder alone need no corpus. Engines that keep whole impacts have the
+    weight x `scale`, rounded, at most `largest`. Beside vectors, `texts` are the documents that have them. Raises
+    ConfigError for what the format can't take, MissingExtraError without a package that it needs, OutputError for a
+    place that is taken.
 
     >>> import tempfile, sparse_adapt as sa
     >>> folder = tempfile.mkdtemp() + "/export"
@@ -195,7 +136,31 @@ def export(
                 with_texts=with_texts,
                 progress=bars.count("documents", documents.count()),
             )
-    return Export(done.path, done.manifest, module_of(row).how_to_load(done))
+    return _exported(done.path, done.manifest, module_of(row).how_to_load(done))
+
+
+def _exported(folder: Path, made: "ExportManifest", loading: str) -> Result:
+    """What was written, how weights are stored and which were left out, and how the export is loaded."""
+    from sparse_adapt.plugins.engines.manifest import remarks
+
+    contents = (
+        f"{made.documents:,} documents with {made.entries:,} weights" if made.documents else "the encoder"
+    )
+    contents += f", {made.queries:,} queries" if made.documents and made.queries else ""
+    headline, notes = f"{made.format} in {folder}: {contents}", tuple(remarks(made))
+    files = (*made.parts, *filter(None, [made.queries_file]))
+    return Result(
+        headline,
+        {"folder": str(folder), "loading": loading, **made.model_dump(mode="json")},
+        [headline, *notes, "", CommandText(loading)],
+        [(folder, contents)],
+        loading.split("\n"),
+        rows=[{"file": file.path, "rows": file.rows, "sha256": file.sha256} for file in files],
+        notes=notes,
+        quiet=True,
+        folder=folder,
+        manifest=made,
+    )
 
 
 def _documents(
@@ -256,49 +221,6 @@ def _ready(encoder: "SparseEncoder | None", name: str, corpus: "DocumentsLike | 
 # -- the engine itself ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, repr=False)
-class CheckedExport(CommandResult):
-    """An export that its engine has loaded, and how its rankings differ from exact search."""
-
-    folder: str
-    format: str
-    parity: "Parity"
-
-    @property
-    def headline(self) -> str:
-        """How many rankings agree."""
-        from sparse_adapt.plugins.engines.parity import headline
-
-        return headline(self.parity)
-
-    def to_dict(self) -> dict[str, object]:
-        """Every figure."""
-        return {"export": self.folder, "format": self.format, **self.parity.as_json()}
-
-    def rows(self) -> Sequence[Row]:
-        """One row."""
-        return [self.to_dict()]
-
-    def sections(self) -> Sequence[Section]:
-        """The headline, and tables of differences and measures."""
-        from sparse_adapt.plugins.engines.parity import tables
-
-        return untitled(self.headline, *tables(self.parity))
-
-    def after(self) -> After:
-        """The first faults; a fault is a failure."""
-        parity = self.parity
-        notes = [f"fault: {fault.query_id}: {fault.words}" for fault in parity.faults[:FAULTS_SHOWN]]
-        if not parity.faults:
-            return After(
-                notes=[f"{parity.queries:,} rankings are those of exact search, but for ties and rounding"]
-            )
-        message = (
-            f"{len(parity.faults):,} of {parity.queries:,} rankings differ by more than ties and rounding"
-        )
-        return After(notes=notes, failed=f"{self.folder}: {message}; load the export again")
-
-
 @declared
 def check_export(
     folder: Annotated[
@@ -323,7 +245,7 @@ def check_export(
     device: Device = "auto",
     progress: bool | None = None,
     **reading: Reads,
-) -> CheckedExport:
+) -> Result:
     """Load an export into its engine and compare the rankings.
 
     Every ranking is compared with exact search. Exit status 1 if a difference is neither a tie nor due to rounding.
@@ -344,7 +266,7 @@ def check_export(
     from sparse_adapt.api.models import load_sparse
     from sparse_adapt.collection.arguments import judgements_of, queries_of, with_columns
     from sparse_adapt.plugins.engines.manifest import read_export
-    from sparse_adapt.plugins.engines.parity import check_engine
+    from sparse_adapt.plugins.engines.parity import check_engine, headline, tables
     from sparse_adapt.retrieve.vectors.folder import join_blocks
     from sparse_adapt.retrieve.vectors.manifest import stamp_of_model
     from sparse_adapt.retrieve.vectors.shards import encode_queries
@@ -381,7 +303,17 @@ def check_export(
             judgements=judged,
             texts=[query.text for query in test_queries],
         )
-    return CheckedExport(str(folder), manifest.format, parity)
+    differ = f"{len(parity.faults):,} of {parity.queries:,} rankings differ by more than ties and rounding"
+    agree = f"{parity.queries:,} rankings are those of exact search, but for ties and rounding"
+    faults = [f"fault: {fault.query_id}: {fault.words}" for fault in parity.faults[:FAULTS_SHOWN]]
+    return Result(
+        headline(parity),
+        {"export": str(folder), "format": manifest.format, **parity.as_json()},
+        [headline(parity), *tables(parity)],
+        notes=faults or [agree],
+        failed=f"{folder}: {differ}; load the export again" if faults else "",
+        parity=parity,
+    )
 
 
 def _beside(queries: "QueriesLike") -> str | None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 from sparse_adapt.api.checks import a_folder
 from sparse_adapt.api.following import a_query, line
 from sparse_adapt.api.options import Option, Overwrite, Scale, declared, out_option
-from sparse_adapt.api.results import Written
 from sparse_adapt.files.place import Place
 from sparse_adapt.report.progress import progress_bars
+from sparse_adapt.report.results import Result, written
 
 if TYPE_CHECKING:
     from sparse_adapt.model.sparse import SparseEncoder
@@ -29,14 +29,14 @@ def index(
     ] = None,
     overwrite: Overwrite = False,
     progress: bool | None = None,
-) -> Written:
+) -> Result:
     """Build a Lucene index from sparse vectors.
 
     Anserini builds it; weights become whole numbers.
 
     >>> import sparse_adapt as sa
     >>> sa.index("vectors", "my-index")  # doctest: +SKIP
-    <Written: my-index: 5,183 documents, anserini-1.7.1>
+    <Result: my-index: 5,183 documents, anserini-1.7.1>
     """
     from sparse_adapt.plugins.engines.lucene import build_index
     from sparse_adapt.plugins.engines.manifest import read_export_manifest
@@ -59,7 +59,7 @@ def index(
     name = card.model.name
     query = a_query(read_before(name).get("corpus")) if name else None
     steps = [] if query is None else [line("search", query, "--model", name, "--index", out)]
-    return Written(place, f"{card.documents - card.empty_documents:,} documents, {card.engine}", steps)
+    return written(place, f"{card.documents - card.empty_documents:,} documents, {card.engine}", steps)
 
 
 class LuceneFolder:

@@ -16,6 +16,7 @@ FENCED = re.compile(
     r"\A\ufeff?(---|\+\+\+)[ \t]*\r?\n(.*?)^(?:\1|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
 )
 FIELD = re.compile(r"[\w\"'{][^\n]*?(?::(?:\s|$)|=\s)")  # how fields begin: a key and its sign
+OF_TOML = re.compile(r"[\w\"'.-]+[ \t]*=")  # which needs no blank
 TITLE = re.compile(r"^title[ \t]*[:=][ \t]*(\S.*)$", re.IGNORECASE | re.MULTILINE)
 
 
@@ -23,7 +24,8 @@ def front_matter(source: str) -> tuple[str, str]:
     """The title that front matter gives, empty where it gives none, and the text behind it."""
     fenced = FENCED.match(source[: LONGEST + 1])
     if fenced is not None:
-        fields = _fields(_yaml if fenced[1] == "---" else tomllib.loads, fenced[2])
+        parse, field = (_yaml, FIELD) if fenced[1] == "---" else (tomllib.loads, OF_TOML)
+        fields = _fields(parse, field, fenced[2])
         if fields is not None:
             return _title(fields, fenced[2]), source[fenced.end() :]
     if source.lstrip("\ufeff").startswith("{"):
@@ -31,11 +33,13 @@ def front_matter(source: str) -> tuple[str, str]:
     return "", source
 
 
-def _fields(parse: Callable[[str], object], content: str) -> Mapping[str, object] | None:
+def _fields(
+    parse: Callable[[str], object], field: re.Pattern[str], content: str
+) -> Mapping[str, object] | None:
     """The fields of front matter, none of one that is broken; None for words that are no front matter."""
     first = content.partition("\n")[0]
     is_empty = not content.strip()
-    if not is_empty and (not first.strip() or not (FIELD.match(first) or first.startswith(("#", "[")))):
+    if not is_empty and (not first.strip() or not (field.match(first) or first.startswith(("#", "[")))):
         return None
     if max(content.count("["), content.count("{")) > DEEPEST:
         return {}

@@ -13,7 +13,9 @@ is read.
 """
 
 import json
+import logging
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -27,12 +29,21 @@ from sparse_adapt.errors import InputError, MissingExtraError, first_line
 if TYPE_CHECKING:  # libraries of the extra `files`
     from fastobo.term import TermFrame
     from lxml.etree import _Element, _Entity
-    from rdflib import URIRef
+    from rdflib import Graph, URIRef
+    from rdflib.namespace import NamespaceManager
     from rdflib.term import Node
 
 ENGLISH = "en"
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
-SYNTAXES = {".rdf": "xml", ".skos": "xml", ".ttl": "turtle", ".nt": "nt", ".n3": "n3", ".jsonld": "json-ld"}
+# N-Triples is Turtle, too; rdflib's parser of its own takes time that grows with the square of a line's length.
+SYNTAXES = {
+    ".rdf": "xml",
+    ".skos": "xml",
+    **dict.fromkeys((".ttl", ".nt"), "turtle"),
+    ".n3": "n3",
+    ".jsonld": "json-ld",
+}
+NAMES = 1_000  # prefixes in XML, or names of a context in JSON-LD: rdflib takes the square of them in time
 BASE = "http://localhost/"  # of the names in a file that says none; nothing is asked there
 TBX_ROOTS, TBX_ENTRIES = ("martif", "tbx"), ("termEntry", "conceptEntry")
 TBX_TERMS = ("tig", "termGrp", "termSec")  # that hold a term
@@ -144,12 +155,13 @@ def _skos(path: Location) -> Iterator[Concept]:
         from rdflib.namespace import SKOS
     except ImportError as error:
         raise MissingExtraError("rdflib", "files") from error
-    xl, graph = Namespace("http://www.w3.org/2008/05/skos-xl#"), Graph()
     with open_bytes(path) as file:
         content = file.read()
-    syntax = SYNTAXES[_ending(path)]
-    if syntax in ("xml", "json-ld"):
-        (_check_entities if syntax == "xml" else _check_context)(path, content)
+    syntax, xl, graph = SYNTAXES[_ending(path)], Namespace("http://www.w3.org/2008/05/skos-xl#"), Graph()
+    graph.namespace_manager = _without_prefixes(graph)
+    logging.getLogger("rdflib.term").setLevel(logging.ERROR)  # a traceback for each number that it can't read
+    for check in CHECKS.get(syntax, ()):
+        check(path, content)
     try:
         graph.parse(BytesIO(content), format=syntax, publicID=BASE)
     except Exception as error:  # rdflib's parsers raise errors of all kinds
@@ -177,6 +189,42 @@ def _skos(path: Location) -> Iterator[Concept]:
     yield from sorted(concepts, key=lambda each: (each.terms, each.definitions))  # a graph has no order
 
 
+def _without_prefixes(graph: "Graph") -> "NamespaceManager":
+    """What keeps no prefix for a graph that is never written: keeping them takes the square of their number in time."""
+    from rdflib.namespace import NamespaceManager
+
+    class WithoutPrefixes(NamespaceManager):
+        def bind(self, *prefix: object, **how: object) -> None:
+            pass
+
+    return WithoutPrefixes(graph, bind_namespaces="none")
+
+
+def _check_prefixes(path: Location, content: bytes) -> None:
+    """Raise InputError for XML with many prefixes at one place, which rdflib copies for each that is declared."""
+    from xml.parsers import expat
+
+    parser, now, most = expat.ParserCreate(namespace_separator=" "), 0, 0
+
+    def count(change: int) -> None:
+        nonlocal now, most
+        now += change
+        most = max(most, now)
+
+    parser.StartNamespaceDeclHandler = lambda *_: count(1)
+    parser.EndNamespaceDeclHandler = lambda *_: count(-1)
+    with suppress(expat.ExpatError):  # rdflib says what is broken
+        parser.Parse(content, True)
+    _check_names(path, most)
+
+
+def _check_names(path: Location, names: int) -> None:
+    if names > NAMES:
+        raise InputError(
+            path, f"declares {names:,} prefixes, where {NAMES:,} are read; leave out those without use"
+        )
+
+
 def _check_entities(path: Location, content: bytes) -> None:
     """Raise InputError for XML whose entities stand for one another, or for what lies elsewhere."""
     for entity in _entities(path, content):
@@ -197,7 +245,8 @@ def _entities(path: Location, content: bytes) -> "Iterator[_Entity]":
 
 
 def _check_context(path: Location, content: bytes) -> None:
-    """Raise InputError for JSON-LD that takes the meaning of its keys from another place."""
+    """Raise InputError for JSON-LD that takes the meaning of its keys from another place, or gives very many."""
+    names = 0
     try:
         left = [json.loads(content)]
     except (ValueError, RecursionError) as error:
@@ -207,10 +256,15 @@ def _check_context(path: Location, content: bytes) -> None:
         left += value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
         contexts = value.get("@context") if isinstance(value, Mapping) else None
         named = contexts if isinstance(contexts, list) else [contexts]
+        names = max(names, sum(len(each) for each in named if isinstance(each, Mapping)))
         if any(isinstance(each, str) for each in named) or (
             isinstance(value, Mapping) and "@import" in value
         ):
             raise InputError(path, "takes its @context from another place; write the context out")
+    _check_names(path, names)
+
+
+CHECKS = {"xml": (_check_entities, _check_prefixes), "json-ld": (_check_context,)}
 
 
 # -- TBX -----------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from sparse_adapt.api.options import (
 )
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.place import Place
-from sparse_adapt.plugins.packs.packing import Unpacked
+from sparse_adapt.report.results import Result
 
 if TYPE_CHECKING:
     from sparse_adapt.collection.arguments import DefinitionsLike, DocumentsLike
@@ -50,7 +50,7 @@ def add_terms(
     ] = None,
     overwrite: Overwrite = False,
     progress: bool | None = None,
-) -> Unpacked:
+) -> Result:
     """Give a model that is in use further terms of a glossary.
 
     The words that the model lacks get a token each and are taught by their definitions; every other weight stays as it

@@ -1,9 +1,9 @@
 """New terms moved from one copy of a base model to others: `pack`, `unpack` and `packs`."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from sparse_adapt.api.checks import a_pack, a_pack_or_model, check_free_file, check_output
 from sparse_adapt.api.following import free, line
@@ -19,15 +19,14 @@ from sparse_adapt.api.options import (
     model_option,
     out_option,
 )
-from sparse_adapt.api.results import After, CommandResult
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.place import Place
 from sparse_adapt.report.progress import no_progress, progress_bars
-from sparse_adapt.report.sections import Section, untitled
+from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Column, Row, Table
 
 if TYPE_CHECKING:
-    from sparse_adapt.api.models import Model, ModelLike
+    from sparse_adapt.api.models import ModelLike
     from sparse_adapt.collection.arguments import DocumentsLike
     from sparse_adapt.plugins.packs.pack import Header
 
@@ -40,122 +39,6 @@ COLUMNS = (
     Column("at", "when", "text"),
     Column("base", "base model", "text"),
 )
-
-
-@dataclass(frozen=True, repr=False)
-class Packs(CommandResult):
-    """Term packs: those of a model in their order, or the one in a file. `headers` are by their packs' names."""
-
-    source: str
-    packs: tuple[tuple[str, "Header"], ...]
-
-    @property
-    def headers(self) -> dict[str, "Header"]:
-        """What each pack says of itself, by its name."""
-        return dict(self.packs)
-
-    @property
-    def terms(self) -> list[str]:
-        """The terms of all packs."""
-        return [token.term for _, header in self.packs for token in header.tokens]
-
-    @property
-    def headline(self) -> str:
-        """How many packs and terms there are, and where."""
-        return f"{self.source}: {len(self.packs):,} packs with {len(self.terms):,} terms"
-
-    def rows(self) -> Sequence[Row]:
-        """For each pack its terms, what taught them, who made it and when, and which base model it fits."""
-        return [
-            {
-                "name": name,
-                "terms": ", ".join(token.term for token in header.tokens),
-                "taught": header.made.stages_in_words,
-                "author": header.made.author,
-                "at": header.made.at[:10],
-                "base": header.base.hub_id or header.base.name,
-            }
-            for name, header in self.packs
-        ]
-
-    def to_dict(self) -> dict[str, object]:
-        """Every header, in the order of the packs."""
-        packs = [{"name": name, **header.model_dump(mode="json")} for name, header in self.packs]
-        return {"source": self.source, "packs": packs}
-
-    def sections(self) -> Sequence[Section]:
-        """The rows as a table."""
-        return untitled(
-            Table("", COLUMNS, self.rows()) if self.packs else f"{self.source} holds no term pack"
-        )
-
-
-@dataclass(frozen=True, repr=False)
-class Packed(Packs):
-    """A term pack on the disk, made by `pack` for the base model that `base` names."""
-
-    path: Path
-    base: str
-
-    @property
-    def header(self) -> "Header":
-        """What the pack says of itself."""
-        return self.packs[0][1]
-
-    @property
-    def headline(self) -> str:
-        """The file, its terms, what taught them, and the base model that it fits."""
-        return f"{self.path}: {len(self.terms):,} terms for {self.base}, taught by {self.header.made.stages_in_words}"
-
-    def after(self) -> After:
-        """The file, and what is done with it."""
-        message = f"{len(self.terms):,} terms; by {self.header.made.author}, whom --author replaces"
-        unpacked = line("unpack", self.path, "--model", self.base, "-o", free("with-terms"))
-        return After(wrote=[(self.path, message)], next_steps=[line("packs", self.path), unpacked])
-
-
-@dataclass(frozen=True, repr=False)
-class Unpacked(Packs):
-    """A model on the disk that has other packs than before, made by `unpack`.
-
-    `encode_again`: the ids of the documents that have another vector now, where a corpus was given; None otherwise.
-    """
-
-    folder: Path
-    encode_again: tuple[str, ...] | None
-
-    @property
-    def model(self) -> "Model":
-        """The model."""
-        from sparse_adapt.api.models import load
-
-        return load(self.folder)
-
-    def to_dict(self) -> dict[str, object]:
-        """Every header, and the documents to be encoded again."""
-        ids = None if self.encode_again is None else list(self.encode_again)
-        return {**super().to_dict(), "encode_again": ids}
-
-    def sections(self) -> Sequence[Section]:
-        """The packs that the model has now, and how many documents have to be encoded again."""
-        return untitled(Table("", COLUMNS, self.rows()), self.advice)
-
-    @property
-    def advice(self) -> str:
-        """Which documents have to be encoded again, in words."""
-        if self.encode_again is None:
-            return (
-                "encode again the documents that say or activate one of the terms; --corpus finds them, and every "
-                "other vector stays as it is"
-            )
-        return (
-            f"encode again {len(self.encode_again):,} documents: their ids are in {self.folder}/reencode.txt"
-        )
-
-    def after(self) -> After:
-        """The model, and how its packs are listed."""
-        message = f"a model with {len(self.packs):,} packs and {len(self.terms):,} of their terms"
-        return After(wrote=[(self.folder, message)], next_steps=[line("packs", self.folder)])
 
 
 @declared
@@ -180,15 +63,11 @@ def pack(
         Option("Who is said to have made the pack.", metavar="NAME", shown="who is logged in"),
     ] = None,
     overwrite: Overwrite = False,
-) -> Packed:
+) -> Result:
     """Write new terms of a model into a small file, a term pack.
 
     Every weight that the base model brought has to be as it was: teach the terms with dictionary --train rows, or by a
     stage with --train new, as warmup is unasked.
-
-    model: a folder, or a `Model` that was saved there. base: the model that it was made from, to which the pack fits.
-    terms: some of those that its base lacks; by default all. author: who is said to have made the pack; by default
-    whoever is logged in.
 
     Raises ModelError where an old weight has moved, and where there is no new term; ConfigError for a term that is
     none; OutputError for a place that is taken.
@@ -209,7 +88,17 @@ def pack(
     named = _place_of(base)
     made = make_pack(_place_of(model), named, place, terms, author)
     write_pack(made, place)
-    return Packed(str(place), ((made.name, made.header),), place, named)
+    count, by = len(made.header.tokens), made.header.made
+    return _result(
+        place,
+        {made.name: made.header},
+        headline=f"{place}: {count:,} terms for {named}, taught by {by.stages_in_words}",
+        wrote=[(place, f"{count:,} terms; by {by.author}, whom --author replaces")],
+        then=[line("packs", place), line("unpack", place, "--model", named, "-o", free("with-terms"))],
+        path=place,
+        base=named,
+        header=made.header,
+    )
 
 
 @declared
@@ -243,15 +132,14 @@ def unpack(
     ] = None,
     overwrite: Overwrite = False,
     progress: bool | None = None,
-) -> Unpacked:
+) -> Result:
     """Put term packs into a model, or take some out of it.
 
     Every other weight stays as it is, bit for bit, and a pack that is taken out leaves no trace.
 
-    model: the base of the packs, or a model that other packs were put into. remove: names of packs that are taken out
-    of it. Whatever the order in which packs are put in, the same texts have the same weights for the same tokens; the
-    tokens' ids follow the order. corpus: documents of which those are found that have another vector now; the body of
-    the model reads each of them once.
+    Whatever the order in which packs are put in, the same texts have the same weights for the same tokens; the tokens'
+    ids follow the order. The body of the model reads each document of `corpus` once; `encode_again` has the ids of
+    those that have another vector now.
 
     Raises InputError for a file that is no pack, is damaged or of a newer version, or is for another base, and for a
     term that the model or another pack has; ConfigError for a name that is none of the model's packs'.
@@ -273,6 +161,7 @@ def unpack(
         raise ConfigError("unpack needs FILE, a term pack to put in, or --remove NAME, one to take out")
     place = Place(Path(out), overwrite, reads=[_path_of(model), *named], resumable=False)
     check_output(place)
+    from sparse_adapt.api.models import load
     from sparse_adapt.collection.arguments import Corpus
     from sparse_adapt.plugins.packs.putting import plan_unpacking, write_unpacked
 
@@ -282,8 +171,24 @@ def unpack(
         advance = no_progress if source is None else bars.count("documents", source.count())
         documents = None if source is None else source.read()
         ids = write_unpacked(plan, place, documents, advance)
-    headers = tuple((each.name, each.header) for each in plan.packs)
-    return Unpacked(str(out), headers, Path(out), None if ids is None else tuple(ids))
+    again = (
+        "encode again the documents that say or activate one of the terms; --corpus finds them, and every other vector "
+        "stays as it is"
+        if ids is None
+        else f"encode again {len(ids):,} documents: their ids are in {out}/reencode.txt"
+    )
+    count = sum(len(each.header.tokens) for each in plan.packs)
+    return _result(
+        out,
+        {each.name: each.header for each in plan.packs},
+        again,
+        {"encode_again": ids},
+        wrote=[(Path(out), f"a model with {len(plan.packs):,} packs and {count:,} of their terms")],
+        then=[line("packs", out)],
+        folder=Path(out),
+        model=partial(load, out),
+        encode_again=None if ids is None else tuple(ids),
+    )
 
 
 @declared
@@ -297,19 +202,56 @@ def packs(
             check=a_pack_or_model,
         ),
     ],
-) -> Packs:
+) -> Result:
     """List the term packs of a model, or show the one in a file.
 
     Each with its terms, what taught them, who made it and when, and the base model that it fits.
 
     >>> import sparse_adapt as sa
     >>> sa.packs("splade-tiny")
-    <Packs: splade-tiny: 0 packs with 0 terms>
+    <Result: splade-tiny: 0 packs with 0 terms>
     """
     from sparse_adapt.plugins.packs.putting import packs_in
 
     place = _place_of(source)
-    return Packs(place, tuple((each.name, each.header) for each in packs_in(place)))
+    return _result(place, {each.name: each.header for each in packs_in(place)})
+
+
+def _result(
+    place: str | Path,
+    packs: "Mapping[str, Header]",
+    again: str = "",
+    further: Mapping[str, object] = {},
+    **known: Any,  # noqa: ANN401 - of any field
+) -> Result:
+    """Packs in their order: the terms of each, what taught them, who made it and when, and the base that it fits.
+
+    again: which documents have to be encoded again, in words. further: data beside the packs.
+    """
+    rows: list[Row] = [
+        {
+            "name": name,
+            "terms": ", ".join(token.term for token in header.tokens),
+            "taught": header.made.stages_in_words,
+            "author": header.made.author,
+            "at": header.made.at[:10],
+            "base": header.base.hub_id or header.base.name,
+        }
+        for name, header in packs.items()
+    ]
+    terms = [token.term for header in packs.values() for token in header.tokens]
+    plain = [{"name": name, **header.model_dump(mode="json")} for name, header in packs.items()]
+    table = Table("", COLUMNS, rows)
+    named = {
+        "headline": f"{place}: {len(packs):,} packs with {len(terms):,} terms",
+        "data": {"source": str(place), "packs": plain, **further},
+        "shown": [table, again] if again else [table if packs else f"{place} holds no term pack"],
+        "rows": rows,
+        "packs": tuple(packs.items()),
+        "headers": packs,
+        "terms": terms,
+    }
+    return Result(**named | known)
 
 
 def _path_of(source: "ModelLike") -> str | Path | None:

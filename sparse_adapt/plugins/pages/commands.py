@@ -13,11 +13,11 @@ from sparse_adapt.api.options import (
     model_option,
     out_option,
 )
-from sparse_adapt.api.results import Written
 from sparse_adapt.api.runs import latest_folder
 from sparse_adapt.files.place import Place
 from sparse_adapt.report.messages import say
 from sparse_adapt.report.progress import progress_bars
+from sparse_adapt.report.results import Result, written
 
 if TYPE_CHECKING:
     from sparse_adapt.api.models import ModelLike
@@ -44,7 +44,7 @@ def write_report(
     ] = None,
     overwrite: Overwrite = False,
     progress: bool | None = None,
-) -> Written:
+) -> Result:
     """Write the page of a run: what was gained and lost, and why.
 
     One HTML file that needs no network and no script. demo, adapt and run write it at their end.
@@ -61,7 +61,7 @@ def write_report(
     with progress_bars(progress) as bars:
         query_text = None if queries is None else str(queries)
         place = write_run_page(folder, target, query_text, bars.count("parts of the page", PARTS))
-    return Written(place, "a page to open in a browser")
+    return written(place, "a page to open in a browser")
 
 
 @declared

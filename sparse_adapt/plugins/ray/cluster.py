@@ -20,7 +20,7 @@ import torch
 
 from sparse_adapt.errors import ConfigError, MissingExtraError, OutputError, SparseAdaptError, first_line
 from sparse_adapt.files.marker import checksum_of_bytes
-from sparse_adapt.model.threads import Item, Key, Model, Piece, Result
+from sparse_adapt.model.processes import Item, Key, Model, Piece, Result
 
 if TYPE_CHECKING:  # Ray is an extra
     from ray import ObjectRef

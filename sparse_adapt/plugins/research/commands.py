@@ -30,11 +30,11 @@ from sparse_adapt.api.options import (
     model_option,
     out_option,
 )
-from sparse_adapt.api.results import After, Tables
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.registry import registry
 from sparse_adapt.report.progress import progress_bars
+from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Column, Row, Table
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def coin(
     ] = None,
     overwrite: Overwrite = False,
     progress: bool | None = None,
-) -> Tables:
+) -> Result:
     """Replace words of a collection by invented ones.
 
     The documents change and the queries don't, so that only what a model learns of the invented words finds them.
@@ -106,14 +106,11 @@ def coin(
         )
     contents = f"{report.changed:,} of {report.documents:,} documents changed, {report.carried:,} queries"
     meanings = [] if glossary is None else ["--glossary", folder / GLOSSARY_FILE]
-    ending = After(
-        wrote=[(folder, contents)],
-        next_steps=[
-            line("adapt", folder, "--model", model, *meanings, "-o", free(f"{folder}-adapted")),
-            line("evaluate", "--model", model, "--collection", folder, "--split", split),
-        ],
-    )
-    return Tables(report.model_dump(), [_coined_table(report)], ending)
+    then = [
+        line("adapt", folder, "--model", model, *meanings, "-o", free(f"{folder}-adapted")),
+        line("evaluate", "--model", model, "--collection", folder, "--split", split),
+    ]
+    return Result(contents, report.model_dump(), [_coined_table(report)], [(folder, contents)], then)
 
 
 @declared
@@ -135,7 +132,7 @@ def recovery(
     device: Device = "auto",
     progress: bool | None = None,
     **reading: Reads,
-) -> Tables:
+) -> Result:
     """Measure how much of what invented words cost is regained.
 
     Compares a model adapted to a collection that `sparse-adapt coin` wrote with the model before.
@@ -152,12 +149,9 @@ def recovery(
     table = _recovery_table(result, f"{model} on {coined}, {split}: {trial.words} invented words")
     same = f"{model} is the model before adaptation itself, so nothing can be regained; adapt a model to {coined}"
     query = trial.coined.queries[0].text
-    ending = After(
-        notes=[same] if model == baseline else [],
-        next_steps=[line("explain", query, "--model", model, "--corpus", coined)],
-    )
+    then = [line("explain", query, "--model", model, "--corpus", coined)]
     content = {"model": model, "base": baseline, "coined": coined, **result.to_json()}
-    return Tables(content, [table], ending)
+    return Result(table.title, content, [table], then=then, notes=[same] if model == baseline else [])
 
 
 def _coined_table(report: "CoinReport") -> Table:
@@ -267,7 +261,7 @@ def write_contradictions(
     overwrite: Overwrite = False,
     resume: Resume = False,
     progress: bool | None = None,
-) -> Tables:
+) -> Result:
     """Write sentences that contradict those of a corpus.
 
     In each, every noun phrase is replaced by another, or with --one-at-a-time only one. Tags of HTML are left out.
@@ -305,13 +299,12 @@ def write_contradictions(
     ]
     note = "anchors: sentences with a contradiction; unchanged, duplicates: fillings that were left out"
     table = Table("", (Column("what", "what", "text"), Column("count", "number")), rows, note)
-    written = [
-        (place.folder, f"{tally.contradictions:,} contradictions of {tally.anchors:,} sentences; read some")
-    ]
+    contents = f"{tally.contradictions:,} contradictions of {tally.anchors:,} sentences; read some"
+    written = [(place.folder, contents)]
     if tuned_place is not None:
         written.append((tuned_place, "the tuned generator"))
     following = line("triplets", "--model", model, "--triplets", place.folder, "-o", free("taught"))
-    return Tables(tally.to_json(), [table], After(wrote=written, next_steps=[following]))
+    return Result(contents, tally.to_json(), [table], written, [following])
 
 
 # -- similar texts --------------------------------------------------------------------------------------
@@ -337,7 +330,7 @@ def groups(
     overwrite: Overwrite = False,
     device: Device = "auto",
     **reading: Reads,
-) -> Tables:
+) -> Result:
     """Measure how alike the texts of each group are.
 
     Also which share of a text's nearest is of its group, and how near to each other all texts are.
@@ -356,16 +349,11 @@ def groups(
     if place is None:
         beside = ["--baseline", baseline] if baseline else []
         again = line("groups", "--model", model, *beside, "--groups", groups, "-o", free("groups"))
-        return Tables(groups_object(measured), shown, After(next_steps=[again]))
+        return Result(groups, groups_object(measured), shown, then=[again])
     drawn = write_groups_report(measured, place)
-    return Tables(
-        groups_object(measured),
-        shown,
-        After(
-            notes=[] if drawn else ["for heat maps: pip install 'sparse-adapt[plot]'"],
-            wrote=[(place.folder, f"groups.md, groups.json{', groups.png' if drawn else ''}")],
-        ),
-    )
+    wrote = [(place.folder, f"groups.md, groups.json{', groups.png' if drawn else ''}")]
+    notes = [] if drawn else ["for heat maps: pip install 'sparse-adapt[plot]'"]
+    return Result(groups, groups_object(measured), shown, wrote, notes=notes)
 
 
 @declared
@@ -377,7 +365,7 @@ def similarity(
     device: Device = "auto",
     progress: bool | None = None,
     **reading: Reads,
-) -> Tables:
+) -> Result:
     """Measure how well a model orders pairs by their similarity.
 
     The measure is Spearman's rank correlation. Where several pairs begin with one text, its candidates are shown too.
@@ -407,10 +395,12 @@ def similarity(
     note = f"{len(graded):,} pairs; from, to: bounds that hold 95 % of resamples of the pairs"
     figures = {which: each._asdict() for which, each in measured.items()}
     several = cases(graded, dict(zip(("model", "baseline"), values, strict=False)))
-    return Tables(
+    title = f"{model} on {pairs}"
+    return Result(
+        title,
         {"measure": "spearman", "pairs": len(graded), **figures, "cases": several},
-        [Table(f"{model} on {pairs}", columns, rows, note), *([_cases_table(several)] if several else [])],
-        After(next_steps=[line("relevant-words", "--model", model, "--pairs", pairs)]),
+        [Table(title, columns, rows, note), *([_cases_table(several)] if several else [])],
+        then=[line("relevant-words", "--model", model, "--pairs", pairs)],
     )
 
 
@@ -448,7 +438,7 @@ def relevant_words(
     overwrite: Overwrite = False,
     progress: bool | None = None,
     **reading: Reads,
-) -> Tables:
+) -> Result:
     """Show which words make related texts similar.
 
     Words are counted by their part of speech.
@@ -471,11 +461,10 @@ def relevant_words(
     parser, encoder = Parser(language), _either(model, device, reading)
     with progress_bars(progress) as bars:
         relevance = find_relevant_words(encoder, related, parser, bars.count("texts"), every=every)
-    ending = After()
     if place is not None:
         write_relevance(relevance, place)
-        ending = After(wrote=[(place.folder, "relevance.json, relevance.png")])
-    return Tables(relevance.to_dict(), [tabulate_relevance(relevance)], ending)
+    wrote = [] if place is None else [(place.folder, "relevance.json, relevance.png")]
+    return Result(f"{model} on {pairs}", relevance.to_dict(), [tabulate_relevance(relevance)], wrote)
 
 
 def _either(model: str, device: str, reading: dict[str, int | None]) -> "EitherEncoder":
@@ -498,7 +487,7 @@ def suite(
     resume: bool = False,
     device: str = "auto",
     progress: bool | None = None,
-) -> Tables:
+) -> Result:
     """Measure every row of a suite file on every collection: in tables, a file for each form, a plot."""
     from sparse_adapt.model.reading import choose_device
     from sparse_adapt.plugins.research.suite.measure import run_suite
@@ -518,17 +507,17 @@ def suite(
             finish=write_results,
         )
     again = ["evaluate", "--suite", file, "-o", free("suite") if place is None else place]
-    ending = After(next_steps=[line(*again)])
+    wrote = []
     if place is not None:
         drawn = ["suite.png", *(["suite-queries.png"] if (place / "suite-queries.png").is_file() else [])]
         wrote = [(place, f"suite.json, suite.md, suite.tex, {', '.join(drawn)}, suite.pdf, vectors")]
-        ending = After(wrote=wrote, next_steps=[line(*again, "--overwrite", "--explain")])
-    return Tables(suite_object(outcome), list(suite_tables(outcome)), ending)
+        again += ["--overwrite", "--explain"]
+    return Result(str(file), suite_object(outcome), suite_tables(outcome), wrote, [line(*again)])
 
 
-def suite_file() -> Tables:
+def suite_file() -> Result:
     """A suite file to fill in, every key explained."""
     from sparse_adapt.plugins.research.suite.settings import suite_template
 
     text = suite_template().rstrip("\n")
-    return Tables(text, [text])
+    return Result("a suite file to fill in", text, [text])

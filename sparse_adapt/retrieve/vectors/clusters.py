@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.model.processes import Piece, Workers
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.model.threads import Piece, Workers
 from sparse_adapt.registry import registry
 from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.hybrid import document_vectors

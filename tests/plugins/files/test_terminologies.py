@@ -1,6 +1,8 @@
 """Glossaries of terminology tools and ontologies: terms, synonyms and definitions, in one language."""
 
+import json
 import sys
+import time
 
 import pytest
 from rdflib import Graph
@@ -136,6 +138,34 @@ def test_skos_is_read_in_all_its_syntaxes(tmp_path, ending, syntax):
     assert {each.term: each.definition for each in read_dictionary(path)} == OF_SKOS
 
 
+MANY, ESCAPE = range(8_000), "\\U00000079"
+NAMED = '@prefix s: <http://www.w3.org/2004/02/skos/core#> .\n<a> s:prefLabel "x" ; s:definition '
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("g.ttl", "".join(f"@prefix p{n}: <http://p/{n}#> .\n" for n in MANY) + f'{NAMED}"y" .'),
+        ("g.n3", "".join(f"@prefix p{n}: <http://p/{n}#> .\n" for n in MANY) + f'{NAMED}"y" .'),
+        ("g.nt", f'<a:b> <http://www.w3.org/2004/02/skos/core#prefLabel> "{"x" * 3_000_000}" .\n'
+                 '<a:b> <http://www.w3.org/2004/02/skos/core#definition> "y" .\n'),
+        ("g.ttl", NAMED + f'"{ESCAPE * 100_000}" .'),
+    ],
+)  # fmt: skip
+def test_time_grows_no_faster_than_a_file(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_text(content)
+    started = time.process_time()
+    assert read_dictionary(path)
+    assert time.process_time() - started < 2.0
+
+
+def test_a_number_too_long_for_python_is_no_traceback(tmp_path, caplog):
+    path = tmp_path / "g.ttl"
+    path.write_text(f'{NAMED}"y" ; s:notation "{"9" * 5_000}"^^<http://www.w3.org/2001/XMLSchema#integer> .')
+    assert read_dictionary(path) and not caplog.records
+
+
 @pytest.mark.parametrize(
     ("terms", "definitions", "expected"),
     [
@@ -185,6 +215,10 @@ LAUGHS = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 10))
         ("g.jsonld", '{"@graph": [{"@context": [{"@import": "file:///x"}]}]}', ": takes its @context from"),
         ("g.jsonld", "{", ":1: broken JSON"),
         ("g.ttl", "<a> <b> ", ": broken RDF"),
+        ("g.rdf", SKOS.replace("RDF", "RDF " + " ".join(f'xmlns:p{n}="http://p/{n}#"' for n in MANY), 1),
+         r": declares 8,\d+ prefixes, where 1,000 are read"),
+        ("g.jsonld", json.dumps({"@context": {f"p{n}": f"http://p/{n}#" for n in MANY}, "p1:a": "x"}),
+         ": declares 8,000 prefixes"),
         ("g.obo", OBO.replace('"spend plan"', "spend plan"), ":8: broken OBO"),
     ],
 )  # fmt: skip

@@ -280,6 +280,16 @@ def test_tokens_under_another_id_count_as_changed(tied, tmp_path):
     assert len(done.encode_again) == 2
 
 
+def test_exact_words_stay_while_packs_come_and_go(tied, tmp_path, twelve_documents):
+    words = sa.add_words(tied / "base", twelve_documents, tmp_path / "words", device="cpu").words.settings
+    sa.unpack(tied / "one.pack", tmp_path / "words", tmp_path / "with")
+    sa.unpack([], tmp_path / "with", tmp_path / "without", remove=["one"])
+    for name in ("with", "without"):
+        assert SparseEncoder.load(tmp_path / name).words.settings == words
+    sa.pack(tmp_path / "with", tmp_path / "again.pack", base=tied / "base")
+    assert read_pack(tmp_path / "again.pack").terms == read_pack(tied / "one.pack").terms
+
+
 # -- refused --------------------------------------------------------------------------------------
 
 

@@ -23,17 +23,12 @@ from sparse_adapt.errors import MissingExtraError, ModelError, OutputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model import dense
 from sparse_adapt.model.dense import SMALL, DenseEncoder
+from sparse_adapt.model.processes import read_by
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.model.threads import read_by
 from sparse_adapt.plugins.ray import cluster
-from sparse_adapt.plugins.ray.cluster import (
-    SIGACTION_SIZE,
-    Cluster,
-    connected,
-    handlers_kept,
-    on_cluster,
-)
+from sparse_adapt.plugins.ray.cluster import SIGACTION_SIZE, Cluster, connected, handlers_kept
 from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.vectors.clusters import on_cluster
 from sparse_adapt.retrieve.vectors.shards import JOURNAL_FILE, encode_corpus
 
 SHARD = 40
@@ -49,7 +44,7 @@ main()
 NO_ROOM = """
 import ray, torch
 from sparse_adapt.errors import OutputError
-from sparse_adapt.model.threads import Piece
+from sparse_adapt.model.processes import Piece
 from sparse_adapt.plugins.ray.cluster import connected
 ray.init(num_cpus=1, object_store_memory=80 << 20, include_dashboard=False, log_to_driver=False)
 with connected() as there:

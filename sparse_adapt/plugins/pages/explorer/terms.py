@@ -148,8 +148,8 @@ def _with(explored: Explored, at: Addresses, amounts: Amounts, text: str) -> Ran
     """What the model finds for a query with its terms lowered by some amounts (T,)."""
     documents = explored.scales_for(amounts).documents
     assert documents is not None, "scales of a corpus"
-    query = EncodedTexts.of(explored.main.model, [text], "query").lowered(amounts)
-    rows, scores = Searcher(documents.lowered(amounts)).top_k(query, TOP)[0]
+    query = EncodedTexts.of_queries(explored.main.model, [text]).searched(amounts)
+    rows, scores = Searcher(documents.searched(amounts)).top_k(query, TOP)[0]
     found = []
     for row, score in zip(rows, scores, strict=True):
         document = explored.documents[int(row)]
