@@ -20,7 +20,7 @@ from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.collection.streams import sample
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.selection.evidence import by_error
+from sparse_adapt.selection.evidence import evidence_of
 from sparse_adapt.synthetic.queries import Collected, QuerySettings, make_queries
 from sparse_adapt.terms.entries import EntryKeys, read_entries
 from sparse_adapt.terms.uses import Finder
@@ -64,7 +64,7 @@ class Queries(NamedTuple):
         """What so much of other scores (Q, N) adds, in words."""
         before = reciprocal_ranks(self.scores, self.sources)
         after = reciprocal_ranks(self.scores + weight * more, self.sources)
-        return str(by_error(f"{name}, weight {weight}", after, before))
+        return str(evidence_of(f"{name}, weight {weight}", after, before))
 
 
 def measure(corpus: str, glossary: str) -> Iterator[str]:

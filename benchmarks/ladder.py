@@ -81,7 +81,7 @@ def measure(model: SparseEncoder) -> dict[str, Any]:
     """What a model makes of the term in the document that says it most, and of the hard query."""
     documents = list(read_documents(CORPUS))
     report = diagnose(TERM, model, documents)
-    logits, ranks = report.logits, report.ranking.ranks
+    logits, ranks = report.logits, report.ranking["ranks"]
     query = next(query for query in read_queries(CORPUS) if query.query_id == HARD)
     vector = encode(model, [query.text], "query")
     vectors = encode(model, [document.full_text for document in documents], "document")
@@ -91,13 +91,13 @@ def measure(model: SparseEncoder) -> dict[str, Any]:
     tests = encode(model, [each.text for each in collection.queries], "query")
     result = evaluate_vectors(tests, vectors, collection)
     return {
-        "single": report.vocabulary.single,
-        "mean_logit": min(each.where_it_stands.average for each in logits if each.where_it_stands),
-        "largest_logit": min(each.everywhere.largest.logit for each in logits),
-        "weight": min(each.encoder_weight for each in report.weights),
+        "single": report.vocabulary["single"],
+        "mean_logit": min(each["where_it_stands"]["average"] for each in logits if each["where_it_stands"]),
+        "largest_logit": min(each["everywhere"]["largest"]["logit"] for each in logits),
+        "weight": min(each["encoder_weight"] for each in report.weights),
         "rank": None if None in ranks else max(rank for rank in ranks if rank),
-        "nonzero": report.ranking.nonzero,
-        "query_weight": float(vector[:, list(report.vocabulary.token_ids)].toarray().min()),
+        "nonzero": report.ranking["nonzero"],
+        "query_weight": float(vector[:, list(report.vocabulary["token_ids"])].toarray().min()),
         "decoy_rank": names.index(DECOY) + 1 if DECOY in names else None,
         "on_top": len(set(names[: len(relevant)]) & set(relevant)),
         "relevant": len(relevant),

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from transformers import PreTrainedTokenizerFast
 
+from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.exact.words import FIRST_WORD, MARK
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import names_of
 from sparse_adapt.report.tables import Column, Row, Table
+from sparse_adapt.retrieve.activity import Activity, Bools, Floats
 from sparse_adapt.retrieve.columns import Columns, only, used_columns
 from sparse_adapt.retrieve.search import expected_products
 
@@ -70,11 +72,10 @@ class Usage:
 
 def measure_usage(model: SparseEncoder, texts: Sequence[str], vectors: csr_matrix) -> Usage:
     """How the new tokens of a model are used over texts and their vectors (texts, V)."""
-    rows_of = _rows_with(model, texts)
-    columns = vectors.tocsc()
+    activity = Activity.of(model, texts, "document", vectors=vectors)
     tokens = tuple(
-        _token_usage(token.token_id, token.token, token.category, rows_of, columns)
-        for token in model.new_tokens
+        _token_usage(token, *columns)
+        for token, *columns in zip(model.new_tokens, activity.says.T, activity.weights.T, strict=True)
     )
     return Usage(
         documents=len(texts),
@@ -89,33 +90,17 @@ def measure_usage(model: SparseEncoder, texts: Sequence[str], vectors: csr_matri
     )
 
 
-def _rows_with(model: SparseEncoder, texts: Sequence[str]) -> dict[int, list[int]]:
-    """New token id -> the texts that hold it."""
-    wanted = {token.token_id for token in model.new_tokens}
-    rows_of: dict[int, list[int]] = {token_id: [] for token_id in wanted}
-    for row, token_ids in enumerate(model.tokenize(texts)):
-        for token_id in wanted.intersection(token_ids):
-            rows_of[token_id].append(row)
-    return rows_of
-
-
-def _token_usage(
-    token_id: int, token: str, category: str, rows_of: dict[int, list[int]], columns: csr_matrix
-) -> TokenUsage:
-    """How one token is used; columns: (texts, V) vectors of the texts, `rows_of` those that say each token."""
-    weights = columns[:, [token_id]].toarray()[:, 0]
-    holds = np.zeros(len(weights), dtype=bool)
-    holds[rows_of[token_id]] = True
-    with_token = weights[holds]
+def _token_usage(token: NewToken, says: Bools, weights: Floats) -> TokenUsage:
+    """How one token is used, by which texts say it (texts,) and its weight in each (texts,)."""
     return TokenUsage(
-        token_id=token_id,
-        token=token,
-        category=category,
-        documents_with=int(holds.sum()),
-        fires_with=int((with_token > 0).sum()),
-        documents_without=int((~holds).sum()),
-        fires_without=int((weights[~holds] > 0).sum()),
-        mean_weight_with=float(with_token.mean()) if len(with_token) else 0.0,
+        token_id=token.token_id,
+        token=token.token,
+        category=token.category,
+        documents_with=int(says.sum()),
+        fires_with=int((weights[says] > 0).sum()),
+        documents_without=int((~says).sum()),
+        fires_without=int((weights[~says] > 0).sum()),
+        mean_weight_with=float(weights[says].mean()) if says.any() else 0.0,
         largest_weight=float(weights.max(initial=0.0)),
     )
 

@@ -7,33 +7,21 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from operator import itemgetter
 from statistics import fmean, median_low
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from diagnostics.advice import Places, TermFigures, advise, judge, logit_verdict
-from diagnostics.token_report import (
-    CorpusSummary,
-    DocumentSummary,
-    ExactWord,
-    LogitRange,
-    PositionLogit,
-    RankedToken,
-    TermLogits,
-    TermRanking,
-    TokenReport,
-    Vocabulary,
-    Weight,
-)
+from diagnostics.token_report import Found, TokenReport
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import names_of
 from sparse_adapt.report.printable import is_unicode
+from sparse_adapt.retrieve.activity import position_logits, weights_of
 from sparse_adapt.retrieve.encode import encode
 
 HEAVIEST = 10
@@ -101,22 +89,22 @@ def diagnose(
     )
 
 
-def _exact_words(term: str, model: SparseEncoder, document: Document) -> tuple[ExactWord, ...]:
+def _exact_words(term: str, model: SparseEncoder, document: Document) -> list[Found]:
     """The exact words of a term, whole and in parts, each once; none of a model without them."""
     words = model.words
     if words is None:
-        return ()
+        return []
     asked, there = words.queries([term], model.tokenizer), words.documents([document])
     known = words.settings
-    return tuple(
-        ExactWord(
-            stem,
-            known.idf.get(stem, known.unknown),
-            float(asked[0, words.column(stem)]),
-            float(there[0, words.column(stem)]),
-        )
+    return [
+        {
+            "word": stem,
+            "idf": known.idf.get(stem, known.unknown),
+            "query_weight": float(asked[0, words.column(stem)]),
+            "document_weight": float(there[0, words.column(stem)]),
+        }
         for stem in dict.fromkeys(word.stem for word in words.analyzer.words(term))
-    )
+    ]
 
 
 # -- sections 1 to 4 --------------------------------------------------------------------------
@@ -140,77 +128,97 @@ def _choose(
     return best if best and best.starts else sight_one(model, spelling, Document("", term))
 
 
-def _vocabulary(model: SparseEncoder, spelling: Spelling, listed: bool | None, category: str) -> Vocabulary:
+def _vocabulary(model: SparseEncoder, spelling: Spelling, listed: bool | None, category: str) -> Found:
+    """Section 1. `replaced`: the pieces that a new token stands for; `unspelled`: no text is cut into it as a word."""
     new = {token.token_id: token for token in model.new_tokens}.get(spelling.token_ids[0])
     single = len(spelling.token_ids) == 1 and spelling.token_ids[0] != model.tokenizer.unk_token_id
-    return Vocabulary(
-        token_ids=spelling.token_ids,
-        tokens=_names(model, spelling.token_ids),
-        single=single,
-        unspelled=spelling.entry,
-        new=single and new is not None,
-        category=new.category if single and new else category,
-        replaced=_names(model, new.pieces) if single and new else (),
-        listed=listed,
-    )
+    return {
+        "token_ids": spelling.token_ids,
+        "tokens": _names(model, spelling.token_ids),
+        "single": single,
+        "unspelled": spelling.entry,
+        "new": single and new is not None,
+        "category": new.category if single and new else category,
+        "replaced": _names(model, new.pieces) if single and new else (),
+        "listed": listed,
+    }
 
 
-def _evidence(term: str, vocabulary: Vocabulary, corpus: CorpusSummary) -> TermFigures:
+def _evidence(term: str, vocabulary: Found, corpus: Found) -> TermFigures:
     """The term over all documents that hold it, not the chosen one alone."""
     averages = [
-        min(average for average in summary.average_logits if average is not None)
-        for summary in corpus.summaries
+        min(average for average in summary["average_logits"] if average is not None)
+        for summary in corpus["summaries"]
     ]
-    ranks = [max(rank or NO_RANK for rank in summary.ranks) for summary in corpus.summaries]
+    ranks = [max(rank or NO_RANK for rank in summary["ranks"]) for summary in corpus["summaries"]]
     middle = median_low(ranks) if ranks else NO_RANK
     return TermFigures(
         term=term,
-        single=vocabulary.single,
-        new=vocabulary.new,
-        occurs=corpus.holding > 0,
+        single=vocabulary["single"],
+        new=vocabulary["new"],
+        occurs=corpus["holding"] > 0,
         average_logit=fmean(averages) if averages else None,
         rank=None if middle == NO_RANK else middle,
-        false_activation_share=corpus.others_firing / max(1, corpus.others_examined),
+        false_activation_share=corpus["others_firing"] / max(1, corpus["others_examined"]),
     )
 
 
 def _logits_and_weights(
     model: SparseEncoder, spelling: Spelling, sighting: Sighting, vector: csr_matrix
-) -> tuple[tuple[TermLogits, ...], tuple[Weight, ...]]:
+) -> tuple[list[Found], list[Found]]:
     """Sections 2 and 3: the head's hidden states multiplied here, which must agree with `encode`: vector (1, V)."""
-    logits = _read_logits(model, spelling, sighting.token_ids)
+    logits = position_logits(model, sighting.token_ids, spelling.token_ids)
     names = _names(model, sighting.token_ids)
     sections, weights = [], []
     for column, (token_id, token) in enumerate(
         zip(spelling.token_ids, _names(model, spelling.token_ids), strict=True)
     ):
         occurs = {start + column for start in sighting.starts}
-        positions = tuple(
-            PositionLogit(position, name, float(logits[position, column]), position in occurs)
+        positions: list[Found] = [
+            {
+                "position": position,
+                "token": name,
+                "logit": float(logits[position, column]),
+                "occurrence": position in occurs,
+            }
             for position, name in enumerate(names)
-        )
-        verdict = logit_verdict(_average(logits, sighting, column))
-        everywhere, there = _range(positions), _range([each for each in positions if each.occurrence])
+        ]
+        everywhere = _range(positions)
         assert everywhere is not None, "a text has positions"
-        sections.append(TermLogits(token_id, token, positions, everywhere, there, verdict))
-        factor = float(model.token_scales_of(np.array([token_id]))[0])
-        made = _as_weight(model, logits[:, column])
-        dropped = model.form.entries is not None and vector.nnz >= model.form.entries
-        weights.append(
-            _weight(
-                token_id, token, everywhere.largest.logit, made, float(vector[0, token_id]), factor, dropped
-            )
+        sections.append(
+            {
+                "token_id": token_id,
+                "token": token,
+                "positions": positions,
+                "everywhere": everywhere,
+                "where_it_stands": _range([each for each in positions if each["occurrence"]]),
+                "verdict": logit_verdict(_average(logits, sighting, column)),
+            }
         )
-    return tuple(sections), tuple(weights)
+        largest, after_log1p = everywhere["largest"]["logit"], _as_weight(model, logits[:, column])
+        weights.append(
+            {
+                "token_id": token_id,
+                "token": token,
+                "maximum_logit": largest,
+                "after_relu": max(0.0, largest),
+                "after_log1p": after_log1p,
+                "encoder_weight": _agreed(model, token_id, after_log1p, vector),
+            }
+        )
+    return sections, weights
 
 
-def _range(positions: Sequence[PositionLogit]) -> LogitRange | None:
+def _range(positions: Sequence[Found]) -> Found | None:
     """Least, average and largest of the logits at some positions; None of none."""
     if not positions:
         return None
-    by_logit = attrgetter("logit")
-    average = fmean(map(by_logit, positions))
-    return LogitRange(min(positions, key=by_logit), average, max(positions, key=by_logit))
+    by_logit = itemgetter("logit")
+    return {
+        "least": min(positions, key=by_logit),
+        "average": fmean(map(by_logit, positions)),
+        "largest": max(positions, key=by_logit),
+    }
 
 
 def _as_weight(model: SparseEncoder, logits: NDArray[np.floating]) -> float:
@@ -221,107 +229,87 @@ def _as_weight(model: SparseEncoder, logits: NDArray[np.floating]) -> float:
     return sum(at_positions) if model.form.pooling == "sum" else max(at_positions)
 
 
-def _weight(
-    token_id: int,
-    token: str,
-    maximum_logit: float,
-    after_log1p: float,
-    encoder_weight: float,
-    factor: float,
-    dropped: bool,
-) -> Weight:
-    """`factor`: what the encoder multiplies the token's weight with, 1 unless the model has token_scales.json.
+def _agreed(model: SparseEncoder, token_id: int, after_log1p: float, vector: csr_matrix) -> float:
+    """The weight of the encoder's vector (1, V), which has to be the one worked out here, times the token's scale.
 
-    `dropped`: whether the model keeps as many entries as it may, so that this one may be none of them.
+    A model that keeps as many entries as it may has perhaps dropped it.
     """
-    agrees = abs(factor * after_log1p - encoder_weight) <= AGREEMENT * max(1.0, factor, after_log1p)
-    assert agrees or (dropped and encoder_weight == 0.0), (token, encoder_weight)
-    return Weight(token_id, token, maximum_logit, max(0.0, maximum_logit), after_log1p, encoder_weight)
+    factor, weight = float(model.token_scales_of(np.array([token_id]))[0]), float(vector[0, token_id])
+    dropped = model.form.entries is not None and vector.nnz >= model.form.entries
+    agrees = abs(factor * after_log1p - weight) <= AGREEMENT * max(1.0, factor, after_log1p)
+    assert agrees or (dropped and weight == 0.0), (token_id, weight)
+    return weight
 
 
-def _ranking(model: SparseEncoder, spelling: Spelling, vector: csr_matrix) -> TermRanking:
-    """Section 4: where the term stands among the tokens of a text's vector (1, V)."""
+def _ranking(model: SparseEncoder, spelling: Spelling, vector: csr_matrix) -> Found:
+    """Section 4: where the term stands among the tokens of a text's vector (1, V); no rank means weight 0."""
     ranks = _token_ranks(vector)
     new = {token.token_id for token in model.new_tokens}
     heaviest = list(ranks)[:HEAVIEST]
-    return TermRanking(
-        nonzero=vector.nnz,
-        ranks=tuple(ranks.get(token_id) for token_id in spelling.token_ids),
-        heaviest=tuple(
-            RankedToken(
-                ranks[token_id],
-                token_id,
-                name,
-                float(vector[0, token_id]),
-                token_id in spelling.token_ids,
-                token_id in new,
-            )
+    return {
+        "nonzero": vector.nnz,
+        "ranks": tuple(ranks.get(token_id) for token_id in spelling.token_ids),
+        "heaviest": [
+            {
+                "rank": ranks[token_id],
+                "token_id": token_id,
+                "token": name,
+                "weight": float(vector[0, token_id]),
+                "of_term": token_id in spelling.token_ids,
+                "new": token_id in new,
+            }
             for token_id, name in zip(heaviest, _names(model, heaviest), strict=True)
-        ),
-    )
+        ],
+    }
 
 
 # -- all documents ----------------------------------------------------------------------------
 
 
-def _summarise_corpus(
-    model: SparseEncoder, spelling: Spelling, sightings: Sequence[Sighting]
-) -> CorpusSummary:
+def _summarise_corpus(model: SparseEncoder, spelling: Spelling, sightings: Sequence[Sighting]) -> Found:
+    """The term over the corpus: documents that hold it, and on how many of the others it fires all the same.
+
+    It fires where each of its tokens has a weight, and is as heavy as the lightest of them.
+    """
     holding = [sighting for sighting in sightings if sighting.starts]
     others = [sighting.document for sighting in sightings if not sighting.starts]
     step = max(1, -(-len(others) // EXAMINED))  # evenly over the corpus
     examined, sampled = holding[:EXAMINED], others[::step]
     vectors = encode(model, [sighting.document.full_text for sighting in examined], "document")
-    weights = encode(model, [document.full_text for document in sampled], "document")[
-        :, list(spelling.token_ids)
-    ]
-    false_activation = weights.toarray().min(axis=1) if sampled else np.zeros(0)
+    others_vectors = encode(model, [document.full_text for document in sampled], "document")
+    false_activation = weights_of(others_vectors, [spelling.token_ids])[:, 0]
     heaviest = int(false_activation.argmax()) if false_activation.any() else None
-    return CorpusSummary(
-        documents=len(sightings),
-        holding=len(holding),
-        summaries=tuple(
+    return {
+        "documents": len(sightings),
+        "holding": len(holding),
+        "summaries": [
             _summarise_document(model, spelling, sighting, vectors[row])
             for row, sighting in enumerate(examined)
-        ),
-        others_examined=len(sampled),
-        others_firing=int((false_activation > 0).sum()),
-        heaviest_other=None if heaviest is None else sampled[heaviest].document_id,
-        heaviest_other_weight=0.0 if heaviest is None else float(false_activation[heaviest]),
-    )
+        ],
+        "others_examined": len(sampled),
+        "others_firing": int((false_activation > 0).sum()),
+        "heaviest_other": None if heaviest is None else sampled[heaviest].document_id,
+        "heaviest_other_weight": 0.0 if heaviest is None else float(false_activation[heaviest]),
+    }
 
 
 def _summarise_document(
     model: SparseEncoder, spelling: Spelling, sighting: Sighting, vector: csr_matrix
-) -> DocumentSummary:
-    """The term in one document, whose vector is (1, V)."""
-    logits = _read_logits(model, spelling, sighting.token_ids)
+) -> Found:
+    """The term in one document, whose vector is (1, V): one figure for each of its tokens."""
+    logits = position_logits(model, sighting.token_ids, spelling.token_ids)
     ranks = _token_ranks(vector)
-    return DocumentSummary(
-        document_id=sighting.document.document_id,
-        occurrences=len(sighting.starts),
-        average_logits=tuple(_average(logits, sighting, column) for column in range(len(spelling.token_ids))),
-        weights=tuple(float(vector[0, token_id]) for token_id in spelling.token_ids),
-        ranks=tuple(ranks.get(token_id) for token_id in spelling.token_ids),
-    )
+    columns = range(len(spelling.token_ids))
+    return {
+        "document_id": sighting.document.document_id,
+        "occurrences": len(sighting.starts),
+        "average_logits": tuple(_average(logits, sighting, column) for column in columns),
+        "weights": tuple(float(vector[0, token_id]) for token_id in spelling.token_ids),
+        "ranks": tuple(ranks.get(token_id) for token_id in spelling.token_ids),
+    }
 
 
 # -- the head, read by hand -------------------------------------------------------------------
-
-
-@torch.no_grad()
-def _read_logits(model: SparseEncoder, spelling: Spelling, token_ids: Sequence[int]) -> NDArray[np.float32]:
-    """Logits (L, T) of the term's tokens at every position of one text."""
-    ids = torch.tensor([list(token_ids)], device=model.device)
-    training = model.training
-    model.eval()
-    hidden = model.hidden(ids, torch.ones_like(ids))[0].float()
-    model.train(training)
-    wanted = list(spelling.token_ids)
-    logits = hidden @ model.output_rows[wanted].float().T
-    if model.output_bias is not None:
-        logits = logits + model.output_bias[wanted].float()
-    return logits.cpu().numpy()
 
 
 def _average(logits: NDArray[np.float32], sighting: Sighting, column: int) -> float | None:

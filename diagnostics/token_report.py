@@ -7,6 +7,7 @@ each piece.
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from textwrap import shorten
+from typing import Any
 
 from diagnostics.advice import Advice, State
 from diagnostics.glossary import InGlossary
@@ -68,157 +69,34 @@ DOCUMENTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
-    """Section 1. `replaced` holds the old pieces that a new token stands for.
-
-    `category` is that of the term: a new token's own, or the one under which the file of terms has it.
-
-    `unspelled` marks an entry that no text is ever split into as a word of its own, such as `##ing`; `listed` says
-    whether the file of terms beside the corpus holds the term, and is None where there is no such file.
-    """
-
-    token_ids: tuple[int, ...]
-    tokens: tuple[str, ...]
-    single: bool
-    unspelled: bool
-    new: bool
-    category: str
-    replaced: tuple[str, ...]
-    listed: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PositionLogit:
-    """One position of the document: the token that stands there, and how strongly it activates the term."""
-
-    position: int
-    token: str
-    logit: float
-    occurrence: bool
-
-
-@dataclass(frozen=True, slots=True)
-class LogitRange:
-    """Least, average and largest of the logits at some positions."""
-
-    least: PositionLogit
-    average: float
-    largest: PositionLogit
-
-
-@dataclass(frozen=True, slots=True)
-class TermLogits:
-    """Section 2 for one token of the term: its logit at every position, and their range over two sets of positions.
-
-    `everywhere`: over every position; `where_it_stands`: over those at which it stands for the term, None where it
-    does so at none.
-    """
-
-    token_id: int
-    token: str
-    positions: tuple[PositionLogit, ...]
-    everywhere: LogitRange
-    where_it_stands: LogitRange | None
-    verdict: str
-
-
-@dataclass(frozen=True, slots=True)
-class Weight:
-    """Section 3 for one token of the term: from the largest logit to the weight, twice over.
-
-    `after_log1p` is the weight as the model's form makes it, of all positions where it sums. `encoder_weight` comes
-    from `encode`, the others from this module's own reading of the head.
-    """
-
-    token_id: int
-    token: str
-    maximum_logit: float
-    after_relu: float
-    after_log1p: float
-    encoder_weight: float
-
-
-@dataclass(frozen=True, slots=True)
-class RankedToken:
-    """One non-zero token of the document. `rank` counts from 1, the heaviest."""
-
-    rank: int
-    token_id: int
-    token: str
-    weight: float
-    of_term: bool
-    new: bool
-
-
-@dataclass(frozen=True, slots=True)
-class TermRanking:
-    """Section 4: where the term's tokens stand among the document's non-zero ones; no rank means weight 0."""
-
-    nonzero: int
-    ranks: tuple[int | None, ...]
-    heaviest: tuple[RankedToken, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentSummary:
-    """The term in one document that holds it, one figure per token of the term."""
-
-    document_id: str
-    occurrences: int
-    average_logits: tuple[float | None, ...]
-    weights: tuple[float, ...]
-    ranks: tuple[int | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CorpusSummary:
-    """The term over the corpus: documents that hold it, and how many of the others it fires on all the same.
-
-    It fires where each of its tokens has a weight, and is as heavy as the lightest of them.
-    """
-
-    documents: int
-    holding: int
-    summaries: tuple[DocumentSummary, ...]
-    others_examined: int
-    others_firing: int
-    heaviest_other: str | None
-    heaviest_other_weight: float
-
-
-@dataclass(frozen=True, slots=True)
-class ExactWord:
-    """An exact word of the term: how much it tells, and what it weighs in a query of it and in the document."""
-
-    word: str
-    idf: float
-    query_weight: float
-    document_weight: float
+Found = dict[str, Any]  # figures of a section, as JSON holds them
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TokenReport(Shown):
-    """The five sections on one term. Where no document holds it, `document_id` is None, `text` the term."""
+    """The five sections on one term. Where no document holds it, `document_id` is None, `text` the term.
+
+    `vocabulary`, `ranking`, `corpus` and what `logits`, `weights` and `exact_words` hold are dictionaries, as in JSON.
+    """
 
     term: str
     state: State
-    vocabulary: Vocabulary
+    vocabulary: Found
     document_id: str | None
     text: str
-    logits: tuple[TermLogits, ...]
-    weights: tuple[Weight, ...]
-    ranking: TermRanking
-    corpus: CorpusSummary
+    logits: list[Found]
+    weights: list[Found]
+    ranking: Found
+    corpus: Found
     next_steps: tuple[Advice, ...]
     glossary: InGlossary | None = None  # where the run that made the model was given one that has the term
-    exact_words: tuple[ExactWord, ...] = ()  # of a model that has some
+    exact_words: Sequence[Found] = ()  # of a model that has some
 
     @property
     def headline(self) -> str:
         """The term, its tokens, its state, and how many documents hold it."""
-        tokens = " ".join(self.vocabulary.tokens)
-        share = f"in {self.corpus.holding:,} of {self.corpus.documents:,} documents"
+        tokens = " ".join(self.vocabulary["tokens"])
+        share = f"in {self.corpus['holding']:,} of {self.corpus['documents']:,} documents"
         return f"{self.term!r}, {tokens}, {self.state}, {share}"
 
     def to_dict(self) -> dict[str, object]:
@@ -230,13 +108,13 @@ class TokenReport(Shown):
         """The term in each document that holds it, of several tokens the weakest."""
         return [
             {
-                "document_id": each.document_id,
-                "occurrences": each.occurrences,
-                "average_logit": min(average for average in each.average_logits if average is not None),
-                "weight": min(each.weights),
-                "rank": None if None in each.ranks else max(rank for rank in each.ranks if rank),
+                "document_id": each["document_id"],
+                "occurrences": each["occurrences"],
+                "average_logit": min(average for average in each["average_logits"] if average is not None),
+                "weight": min(each["weights"]),
+                "rank": None if None in each["ranks"] else max(rank for rank in each["ranks"] if rank),
             }
-            for each in self.corpus.summaries
+            for each in self.corpus["summaries"]
         ]
 
     def sections(self) -> Sequence[Section]:
@@ -263,20 +141,23 @@ class TokenReport(Shown):
 
 def _vocabulary(report: TokenReport) -> Facts:
     section, corpus = report.vocabulary, report.corpus
-    named = zip(section.tokens, section.token_ids, strict=True)
+    named = zip(section["tokens"], section["token_ids"], strict=True)
     pairs = [
-        ("token" if section.single else "pieces", "  ".join(f"{token} {number}" for token, number in named)),
-        ("single token", _yes(section.single)),
+        (
+            "token" if section["single"] else "pieces",
+            "  ".join(f"{token} {number}" for token, number in named),
+        ),
+        ("single token", _yes(section["single"])),
     ]
-    if section.unspelled:
+    if section["unspelled"]:
         pairs.append(("spelled", "no text is split into it as a word of its own"))
-    if section.category:
-        pairs.append(("category", section.category))
-    if section.new:
-        pairs.append(("replaces", " ".join(section.replaced)))
-    if section.listed is not None:
-        pairs.append(("in the terms file", _yes(section.listed)))
-    return Facts([*pairs, ("documents", f"{corpus.holding:,} of {corpus.documents:,} hold the term")])
+    if section["category"]:
+        pairs.append(("category", section["category"]))
+    if section["new"]:
+        pairs.append(("replaces", " ".join(section["replaced"])))
+    if section["listed"] is not None:
+        pairs.append(("in the terms file", _yes(section["listed"])))
+    return Facts([*pairs, ("documents", f"{corpus['holding']:,} of {corpus['documents']:,} hold the term")])
 
 
 def _exact_words(report: TokenReport) -> TableRows:
@@ -287,7 +168,7 @@ def _exact_words(report: TokenReport) -> TableRows:
         Column("query_weight", "weight in a query", decimals=4),
         Column("document_weight", "in the document", decimals=4),
     )
-    return TableRows(Table("", columns_, [asdict(each) for each in report.exact_words]))
+    return TableRows(Table("", columns_, report.exact_words))
 
 
 def _beginning(text: str) -> str:
@@ -299,7 +180,7 @@ def _yes(answer: bool) -> str:
     return "yes" if answer else "no"
 
 
-def _logits(logits: Sequence[TermLogits]) -> Iterator[Part]:
+def _logits(logits: Sequence[Found]) -> Iterator[Part]:
     """Two rows for each token, where it stands, and the largest logit of the pieces at every position."""
     rows = [row for each in logits for row in _ranges(each)]
     yield TableRows(
@@ -312,25 +193,25 @@ def _logits(logits: Sequence[TermLogits]) -> Iterator[Part]:
     )
     for each in logits:
         yield Prose(
-            f"{each.token} stands at {_listed([at.position for at in each.positions if at.occurrence])}"
+            f"{each['token']} stands at {_listed([at['position'] for at in each['positions'] if at['occurrence']])}"
         )
     title = "every position" + (", the largest of the pieces" if len(logits) > 1 else "")
     yield Heat(title, list(_positions(logits)))
     yield Pictures([positions_of(each) for each in logits])
 
 
-def _ranges(logits: TermLogits) -> Iterator[Row]:
+def _ranges(logits: Found) -> Iterator[Row]:
     """The range over every position, and over those where the token stands, which says what the model expects."""
-    for over, range_of in (("all", logits.everywhere), ("the term's", logits.where_it_stands)):
-        row: dict[str, object] = {"token": logits.token, "over": over, "verdict": ""}
+    for over, range_of in (("all", logits["everywhere"]), ("the term's", logits["where_it_stands"])):
+        row: dict[str, object] = {"token": logits["token"], "over": over, "verdict": ""}
         if range_of is not None:
             row |= {
-                "least": range_of.least.logit,
-                "average": range_of.average,
-                "largest": range_of.largest.logit,
+                "least": range_of["least"]["logit"],
+                "average": range_of["average"],
+                "largest": range_of["largest"]["logit"],
             }
-            row |= {"position": range_of.largest.position, "at": range_of.largest.token}
-        yield row if range_of is logits.everywhere else {**row, "verdict": logits.verdict}
+            row |= {"position": range_of["largest"]["position"], "at": range_of["largest"]["token"]}
+        yield row if range_of is logits["everywhere"] else {**row, "verdict": logits["verdict"]}
 
 
 def _listed(positions: Sequence[int]) -> str:
@@ -340,75 +221,85 @@ def _listed(positions: Sequence[int]) -> str:
     return f"position{'s' if len(positions) > 1 else ''} {', '.join(map(str, positions))}"
 
 
-def _positions(logits: Sequence[TermLogits]) -> Iterator[Warm]:
-    largest = max(each.everywhere.largest.logit for each in logits)
-    for pieces in zip(*(each.positions for each in logits), strict=True):
-        best = max(pieces, key=lambda piece: piece.logit)
-        warmth = best.logit / largest if largest > 0 else 0.0
-        marked = any(piece.occurrence for piece in pieces)
-        yield Warm(best.token, warmth, f"{best.logit:+.1f}", marked, best.position)
+def _positions(logits: Sequence[Found]) -> Iterator[Warm]:
+    largest = max(each["everywhere"]["largest"]["logit"] for each in logits)
+    for pieces in zip(*(each["positions"] for each in logits), strict=True):
+        best = max(pieces, key=lambda piece: piece["logit"])
+        warmth = best["logit"] / largest if largest > 0 else 0.0
+        marked = any(piece["occurrence"] for piece in pieces)
+        yield Warm(best["token"], warmth, f"{best['logit']:+.1f}", marked, best["position"])
 
 
-def positions_of(section: TermLogits, title: str = "") -> Picture:
+def positions_of(section: Found, title: str = "") -> Picture:
     """The logit of a token at the first positions of the text; those where it stands are marked."""
     rows: list[Row] = [
-        {"name": f"{each.position} {each.token}", "value": round(each.logit, 3), "marked": each.occurrence}
-        for each in section.positions[:POSITIONS]
+        {
+            "name": f"{each['position']} {each['token']}",
+            "value": round(each["logit"], 3),
+            "marked": each["occurrence"],
+        }
+        for each in section["positions"][:POSITIONS]
     ]
     positions = ", ".join(
-        f"{each.position} {each.logit:+.1f}" for each in section.positions if each.occurrence
+        f"{each['position']} {each['logit']:+.1f}" for each in section["positions"] if each["occurrence"]
     )
-    description = f"Logits of {section.token} by position; where it stands: {positions or 'nowhere'}"
+    description = f"Logits of {section['token']} by position; where it stands: {positions or 'nowhere'}"
     return columns(
-        title or f"Logit of {section.token} by position", rows, description=description, unit="logit"
+        title or f"Logit of {section['token']} by position", rows, description=description, unit="logit"
     )
 
 
-def _weights(weights: Sequence[Weight]) -> TableRows:
-    rows = [asdict(weight) for weight in weights]
-    return TableRows(Table("", WEIGHTS, rows, "worked out here and from the encoder: they agree"))
+def _weights(weights: Sequence[Found]) -> TableRows:
+    return TableRows(Table("", WEIGHTS, weights, "worked out here and from the encoder: they agree"))
 
 
 def _ranking(report: TokenReport) -> Iterator[Part]:
     """The rank of each token of the term, the document's heaviest tokens, and every document with the term."""
     ranking, corpus = report.ranking, report.corpus
-    for token, rank in zip(report.vocabulary.tokens, ranking.ranks, strict=True):
+    for token, rank in zip(report.vocabulary["tokens"], ranking["ranks"], strict=True):
         if rank is None:
             yield Prose(f"{token}  no weight, so no rank", "bad")
         else:
-            yield Prose(f"{token}  rank {rank:,} of {ranking.nonzero:,} non-zero tokens")
-    largest = ranking.heaviest[0].weight if ranking.heaviest else 1.0
+            yield Prose(f"{token}  rank {rank:,} of {ranking['nonzero']:,} non-zero tokens")
+    largest = ranking["heaviest"][0]["weight"] if ranking["heaviest"] else 1.0
     bars = [
         Bar(
-            each.token,
-            f"{each.weight:.4f}",
-            each.weight / largest,
-            HERE if each.of_term else "",
-            each.new or each.of_term,
-            rank=each.rank,
+            each["token"],
+            f"{each['weight']:.4f}",
+            each["weight"] / largest,
+            HERE if each["of_term"] else "",
+            each["new"] or each["of_term"],
+            rank=each["rank"],
         )
-        for each in (*ranking.heaviest, *_further(report))
+        for each in (*ranking["heaviest"], *_further(report))
     ]
     yield BarList("its heaviest tokens", bars)
-    if corpus.summaries:
-        note = f"fires on {corpus.others_firing:,} of {corpus.others_examined:,} other documents examined"
-        if corpus.heaviest_other is not None:
-            note += f", heaviest {corpus.heaviest_other} ({corpus.heaviest_other_weight:.4f})"
-        if len(report.vocabulary.tokens) > 1:
+    if corpus["summaries"]:
+        note = (
+            f"fires on {corpus['others_firing']:,} of {corpus['others_examined']:,} other documents examined"
+        )
+        if corpus["heaviest_other"] is not None:
+            note += f", heaviest {corpus['heaviest_other']} ({corpus['heaviest_other_weight']:.4f})"
+        if len(report.vocabulary["tokens"]) > 1:
             note = f"of several pieces the weakest; {note}"
         yield TableRows(Table("all documents that hold the term", DOCUMENTS, report.rows(), note))
 
 
-def _further(report: TokenReport) -> Iterator[RankedToken]:
+def _further(report: TokenReport) -> Iterator[Found]:
     """The term's own tokens that have weight and aren't among the heaviest, by rank."""
-    shown = {ranked.token_id for ranked in report.ranking.heaviest}
-    rows = zip(report.weights, report.ranking.ranks, strict=True)
-    later = {weight.token_id: (rank, weight) for weight, rank in rows if rank is not None}
+    shown = {ranked["token_id"] for ranked in report.ranking["heaviest"]}
+    rows = zip(report.weights, report.ranking["ranks"], strict=True)
+    later = {weight["token_id"]: (rank, weight) for weight, rank in rows if rank is not None}
     for token_id, (rank, weight) in sorted(later.items(), key=lambda each: each[1][0]):
         if token_id not in shown:
-            yield RankedToken(
-                rank, token_id, weight.token, weight.encoder_weight, True, report.vocabulary.new
-            )
+            yield {
+                "rank": rank,
+                "token_id": token_id,
+                "token": weight["token"],
+                "weight": weight["encoder_weight"],
+                "of_term": True,
+                "new": report.vocabulary["new"],
+            }
 
 
 def _next_steps(steps: Sequence[Advice]) -> Iterator[Part]:

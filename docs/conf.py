@@ -12,6 +12,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from sparse_adapt import __version__  # noqa: E402
+from sparse_adapt.registry import registry  # noqa: E402
 from tools import pages  # noqa: E402
 
 project = "sparse-adapt"
@@ -23,6 +24,8 @@ extensions = ["myst_parser", "sphinx.ext.autodoc"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
+if registry().missing:  # what a checkout without its plug-ins lacks is named on the page of commands
+    suppress_warnings = ["autodoc.import_object", "myst.xref_missing"]
 html_theme = "pydata_sphinx_theme"
 html_title = "sparse-adapt"
 html_static_path = ["_static"]

@@ -86,7 +86,7 @@ the word stands have a colour of their own."""
     CODE(
         """reports = {name: diagnose(term, models[name], documents) for name in stages}
 show(
-    positions_of(found.logits[0], f"after {name}: weight {found.weights[0].after_log1p:.2f}")
+    positions_of(found.logits[0], f"after {name}: weight {found.weights[0]['after_log1p']:.2f}")
     for name, found in reports.items()
 )"""
     ),

@@ -19,14 +19,16 @@ words into vectors, for which nothing is trained, and gives a term a token, with
 `preserve` learns to do what the model did before, `warmup` learns from the corpus, `dictionary` from definitions,
 `distill` and `rank` from queries whose candidates a teacher has scored. Where a user has no queries, `synthetic` cuts
 some out of the documents and `teachers` score documents for each. The adapted model encodes texts as sparse vectors:
-`retrieve` searches them exactly and measures the ranking, and `engines` writes them for a search engine and opens
-them there. `term_packs` moves what a model learnt while its body stood still to other copies of it.
+`retrieve` searches them exactly, measures the ranking, and says which texts activate a term.
 
 `selection` decides which model is good enough. `pipeline` carries all of it out, from documents alone or from a run
-file, and holds the demo; `adapt` there begins with exact words. `pages` shows a run and a model to people, `api`
-holds the functions of `import sparse_adapt`, and `cli` has a command for each step. The package `diagnostics` beside
-this one reads a saved model at any point. `research` lies beside the main path: nothing imports it but the table of
-its commands.
+file, and holds the demo; `adapt` there begins with exact words. `api` holds the functions of `import sparse_adapt`, and
+`cli` has a command for each step. The package `diagnostics` beside this one reads a saved model at any point.
+
+What somebody may leave out is a plug-in, which adds commands, stages, readers and more by way of the `registry`: in
+`plugins`, `engines` writes vectors for a search engine and opens them there, `packs` moves what a model learnt while
+its body stood still to other copies of it, `pages` shows runs and models, `files`, `llm` and `ray` read files, ask
+language models and use clusters, and `research` holds the stages of papers. The core imports none of them.
 
 `READING_ORDER` lists the folders in the order in which to read them: a folder imports only from folders before it.
 

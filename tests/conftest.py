@@ -132,7 +132,7 @@ def few_questions() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sparse_adapt.selection.questions.MOST", 30)
         patch.setattr("sparse_adapt.selection.models.FORGETS", 1.0)  # so few say nothing of half a point
-        patch.setattr("sparse_adapt.selection.retention.BACKGROUND_TEXTS", 40)
+        patch.setattr("sparse_adapt.retrieve.activity.BACKGROUND_TEXTS", 40)
         yield
 
 
@@ -408,10 +408,11 @@ from pathlib import Path
 from sparse_adapt.files.place import Place
 from sparse_adapt.pipeline import demo
 from sparse_adapt.pipeline.plan import make_plan
-from sparse_adapt.selection import questions, retention
+from sparse_adapt.retrieve import activity
+from sparse_adapt.selection import questions
 from sparse_adapt.synthetic import labelled
 
-questions.MOST, retention.BACKGROUND_TEXTS, labelled.WORDS, labelled.POOL = 90, 400, 5_000, 1_500
+questions.MOST, activity.BACKGROUND_TEXTS, labelled.WORDS, labelled.POOL = 90, 400, 5_000, 1_500
 plan = make_plan("gatrocraptic", overrides={"steps": 60})
 demo.run_demo(plan, Place(Path("runs/gatrocraptic"), resume=True))
 """

@@ -301,7 +301,7 @@ def test_a_notebook_prints_a_result_as_plain_text(model, twelve_documents, monke
 
 def test_diagnosing_a_term_and_a_model(model, tiny_model, zorvex_collection, frame):
     report = sa.diagnose(model, "zorvex", zorvex_collection)
-    assert report.state == "pieces" and len(report.to_frame()) == report.corpus.holding == 3
+    assert report.state == "pieces" and len(report.to_frame()) == report.corpus["holding"] == 3
     assert (
         sa.diagnose(tiny_model, "zorvex", frame, device="cpu").to_dict()["corpus"]
         == report.to_dict()["corpus"]

@@ -13,7 +13,7 @@ from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.files.place import Place
-from sparse_adapt.selection import rule
+from sparse_adapt.selection import comparison
 from tests.test_adapting import SHORT, SUBJECTS, document, scores
 
 SHARED = {
@@ -197,7 +197,7 @@ def teacher(tmp_path, documents) -> str:
 
 
 def test_an_adaptation_from_memory(tiny_model, documents, teacher, tmp_path, monkeypatch):
-    monkeypatch.setattr(rule.Decision, "refused", None)  # an untrained model gains nothing
+    monkeypatch.setattr(comparison, "why_refused", lambda rows: None)  # an untrained model gains nothing
     out = tmp_path / "adapted"
     rows = [{"id": each.document_id, "title": each.title, "text": each.text} for each in documents]
     asked = {"model": tiny_model, "teacher": teacher, "glossary": {"zorvex": "how a team spends"}, **SHARED}

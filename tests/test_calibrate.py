@@ -10,7 +10,7 @@ from sparse_adapt.api.calibrating import calibrate
 from sparse_adapt.errors import ConfigError, ModelError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.before_after import DEPTH, EncodedTexts, Scales, raw_logits
+from sparse_adapt.pipeline.before_after import DEPTH, Scales, lowered
 from sparse_adapt.pipeline.calibrate import (
     amounts_for,
     amounts_of,
@@ -19,16 +19,16 @@ from sparse_adapt.pipeline.calibrate import (
     tabulate_before_after,
 )
 from sparse_adapt.pipeline.words import WordOptions, exact_words
+from sparse_adapt.retrieve.activity import Activity, background_queries
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import evaluate_model, evaluate_vectors, read_collection
-from sparse_adapt.selection.retention import background_queries
 
 TEXTS = ["who owns zorvex", "the plan of what to spend", "a saw and a file", "", "who signs for spending"]
 
 
 @pytest.fixture(autouse=True)
 def few_background_queries(monkeypatch):
-    monkeypatch.setattr("sparse_adapt.selection.retention.BACKGROUND_TEXTS", 80)
+    monkeypatch.setattr("sparse_adapt.retrieve.activity.BACKGROUND_TEXTS", 80)
 
 
 @pytest.fixture
@@ -43,22 +43,25 @@ def same(one, other):
 @pytest.mark.parametrize("amount", [0.0, 1.5, -2.0])
 def test_lowered_vectors_are_those_of_the_saved_model(tmp_path, model, amount):
     model.token_scales = np.linspace(0.5, 1.5, model.vocabulary_size).astype(np.float32)
-    texts = EncodedTexts.of(model, TEXTS, "document")
+    texts = Activity.of(model, TEXTS, "document")
     amounts = amounts_of(model, {"Zorvex": amount})
     save_calibrated(model, "here", amounts, [], Place(tmp_path / "model"))
     saved = SparseEncoder.load(tmp_path / "model")
-    same(texts.lowered(amounts), encode(saved, TEXTS, "document"))
-    same(texts.lowered(np.zeros_like(amounts)), encode(model, TEXTS, "document"))  # which stayed as it was
+    same(lowered(texts, amounts), encode(saved, TEXTS, "document"))
+    same(lowered(texts, np.zeros_like(amounts)), encode(model, TEXTS, "document"))  # which stayed as it was
 
 
 @pytest.mark.parametrize("activation", ["relu", "log1p_relu"])
 def test_vectors_that_are_there_lower_as_texts_do(model, activation):
     model.form = replace(model.form, activation=activation)
     model.token_scales = np.linspace(0.5, 1.5, model.vocabulary_size).astype(np.float32)
-    there = EncodedTexts.encoded(model, encode(model, TEXTS, "document"))
-    for amount in (0.0, 0.7, 100.0):
+    vectors = encode(model, TEXTS, "document")
+    for amount in (0.0, 0.7, 100.0, -0.7):
         amounts = amounts_of(model, {"zorvex": amount})
-        same(there.lowered(amounts), EncodedTexts.of(model, TEXTS, "document").lowered(amounts))
+        there = Activity.of(model, TEXTS, "document", vectors=vectors)
+        read = replace(there, given=None)
+        read.__dict__["positive_logits"] = read.logits
+        same(lowered(there, amounts), lowered(read, amounts))
 
 
 def test_only_the_biases_of_new_tokens_change(tmp_path, model):
@@ -73,34 +76,32 @@ def test_only_the_biases_of_new_tokens_change(tmp_path, model):
             assert len(changed) == 0, name
 
 
-def test_a_target_is_reached_and_no_term_is_lowered_further(model):
+def with_logits(monkeypatch, logits):
+    monkeypatch.setattr(Activity, "positive_logits", np.maximum(np.asarray(logits, np.float32), 0.0))
+
+
+def test_a_target_is_reached_and_no_term_is_lowered_further(model, monkeypatch):
     texts = background_queries()
-    logits = raw_logits(model, texts, "query") + 3.0  # so that many light
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sparse_adapt.pipeline.calibrate.raw_logits", lambda *rest: logits)
-        amounts = amounts_for(model, 0.25, texts)
-    share = (logits > amounts).any(axis=1).mean()
-    assert share == 0.25
+    logits = Activity.of(model, texts, "query").logits + 3.0  # so that many are active
+    with_logits(monkeypatch, logits)
+    amounts = amounts_for(model, 0.25, texts)
+    assert (logits > amounts).any(axis=1).mean() == 0.25
     assert (logits > amounts - 0.01).any(axis=1).mean() > 0.25
 
 
-def test_each_term_is_lowered_only_where_its_own_strays_are(model):
+def test_each_term_is_lowered_only_where_it_activates_falsely(model, monkeypatch):
     logits = np.array([[5.0, 1.0], [4.0, -1.0], [-1.0, 2.0], [-2.0, -2.0]], np.float32)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sparse_adapt.pipeline.calibrate.raw_logits", lambda *rest: logits)
-        amounts = amounts_for(model, 0.5, ["a", "b", "c", "d"])
+    with_logits(monkeypatch, logits)
+    amounts = amounts_for(model, 0.5, ["a", "b", "c", "d"])
     assert amounts.tolist() == pytest.approx(
         [0.0, 2.0], abs=1e-3
     )  # the first two may activate; the third activated the second
     assert ((logits > amounts).any(axis=1)).tolist() == [True, True, False, False]
 
 
-def test_nothing_is_lowered_where_nothing_false_activations(model):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "sparse_adapt.pipeline.calibrate.raw_logits", lambda *rest: np.full((4, 1), -1.0, np.float32)
-        )
-        assert amounts_for(model, 0.0, ["a"] * 4).tolist() == [0.0]
+def test_nothing_is_lowered_where_nothing_false_activations(model, monkeypatch):
+    with_logits(monkeypatch, np.full((4, 1), -1.0))
+    assert amounts_for(model, 0.0, ["a"] * 4).tolist() == [0.0]
 
 
 def test_what_it_buys_and_costs(model, zorvex_collection):
@@ -122,8 +123,8 @@ def test_queries_that_light_no_moved_term_needn_t_be_asked_again(model, zorvex_c
     judged = read_collection(str(zorvex_collection), "test")
     scales, amounts = Scales.of(model, [], judged.documents, judged), amounts_of(model, {"zorvex": amount})
     asked = next(each for each in scales.query_sets if each.collection is judged)
-    vectors = scales.documents.lowered(amounts)
-    whole = evaluate_vectors(asked.texts.lowered(amounts), vectors, judged, DEPTH)
+    vectors = scales.documents.searched(amounts)
+    whole = evaluate_vectors(asked.texts.searched(amounts), vectors, judged, DEPTH)
     assert asked.before_after(amounts, vectors)[0].after == pytest.approx(whole.means()["ndcg@10"])
 
 

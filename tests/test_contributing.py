@@ -17,8 +17,9 @@ from sparse_adapt.objectives.loss_terms import term
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.registry import Plugin, StageRow, registry
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.selection import rule
-from sparse_adapt.selection.evidence import BACKGROUND, Kind
+from sparse_adapt.selection import evidence
+from sparse_adapt.selection.evidence import Kind
+from sparse_adapt.selection.ruling import Case, rule
 from sparse_adapt.stages.distill import Distill, DistillWeights
 from sparse_adapt.stages.runner import carry_out_stage
 
@@ -114,10 +115,8 @@ def test_a_diagnostic_is_added(added, tiny_model):
 
 def test_a_kind_is_added_to_the_rule(monkeypatch):
     shown = re.search(r'^Kind\("titles".*$', PAGE, re.MULTILINE)[0]
-    monkeypatch.setattr(rule, "RETAINED", (eval(shown, {"Kind": Kind}),))
-    none = {"false_activations": 0.0}
-    inactive = {"baseline": none, "model": none}
-    fallen = {"baseline": {"mrr@10": 0.5}, "model": {"mrr@10": 0.4}, "difference": {"mrr@10": -0.1}}
-    first, second = rule.retention_lines({"titles": fallen, "general": inactive, BACKGROUND.name: inactive})
-    assert first == "FALLS: MRR@10 of titles 0.500 -> 0.400"
-    assert second.startswith("MRR@10 of titles 0.500 -> 0.400; ")
+    monkeypatch.setattr(evidence, "RETAINED", (eval(shown, {"Kind": Kind}),))
+    titles = {"queries": 9, "baseline": {"mrr@10": 0.5}, "model": {"mrr@10": 0.4}}
+    titles |= {"low": {"mrr@10": -0.2}, "high": {"mrr@10": -0.01}}
+    lines = rule(Case(retained=evidence.retained_in({"titles": titles}))).lines
+    assert "lost: MRR@10 of titles 0.500 to 0.400" in map(str, lines)

@@ -17,8 +17,8 @@ from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.report.tables import to_json
+from sparse_adapt.retrieve.activity import background_queries
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.selection.retention import background_queries
 
 QUICK = {"steps": 2, "batch_size": 4, "checkpoint_every": 1, "device": "cpu", "labeller": "none"}
 
@@ -56,7 +56,7 @@ def test_figures_are_those_of_the_vectors(tiny_model, zorvex_collection, monkeyp
     model = SparseEncoder.load(tiny_model)
     shares = iter([[0.1, 0.2, 0.3], [0.5, 0.4, 0.9]])
     monkeypatch.setattr(scorecard, "function_share", lambda *arguments: np.array(next(shares)))
-    monkeypatch.setattr("sparse_adapt.selection.retention.BACKGROUND_TEXTS", 2_000)
+    monkeypatch.setattr("sparse_adapt.retrieve.activity.BACKGROUND_TEXTS", 2_000)
     figures = measure(model, scene)[0]
     vectors = encode(
         model, [document.full_text for document in read_documents(zorvex_collection)], "document"
@@ -238,7 +238,9 @@ def test_a_run_that_isnt_a_demo_is_no_demo_to_go_on_with(tmp_path, tiny_run):
         run_demo(plan, Place(tmp_path / "run", resume=True))
 
 
-def test_a_corpus_without_hidden_queries_is_refused_before_training(tmp_path, zorvex_collection, tiny_model):
+def test_a_corpus_without_semantic_queries_is_refused_before_training(
+    tmp_path, zorvex_collection, tiny_model
+):
     folder = tmp_path / "mine"
     (folder / "qrels").mkdir(parents=True)
     for path in zorvex_collection.rglob("*"):

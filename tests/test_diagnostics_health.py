@@ -27,7 +27,7 @@ def weigh(model: SparseEncoder, *texts: dict[str, float]) -> csr_matrix:
     return csr_matrix(rows)
 
 
-def test_health_says_which_tokens_are_dead_unlit_and_stray(tiny_model):
+def test_health_says_which_tokens_are_dead_inactive_and_falsely_active(tiny_model):
     model = with_new(tiny_model, "server", "log")
     vectors = weigh(model, {"server": 1.0}, {"the": 3.0}, {"server": 1.0}, {"server": 1.0})
     health = measure_health(model, TEXTS, vectors)

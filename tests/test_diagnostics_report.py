@@ -40,14 +40,14 @@ def test_five_sections_at_one_hundred_columns(tiny_model, twelve_documents):
     )
     assert max(map(len, text.splitlines())) <= 100
     for section in report.logits:
-        for range_of in (section.everywhere, section.where_it_stands):
-            for logit in (range_of.least.logit, range_of.average, range_of.largest.logit):
+        for range_of in (section["everywhere"], section["where_it_stands"]):
+            for logit in (range_of["least"]["logit"], range_of["average"], range_of["largest"]["logit"]):
                 assert f"{logit:+.4f} " in text
     assert text.count("positive: expected") + text.count("negative: not expected") == len(report.logits)
     for weight in report.weights:
-        assert f"{weight.maximum_logit:.4f}" in text and f"{weight.encoder_weight:.4f}" in text
-    for ranked in report.ranking.heaviest:
-        assert f"{ranked.weight:.4f} " in text
+        assert f"{weight['maximum_logit']:.4f}" in text and f"{weight['encoder_weight']:.4f}" in text
+    for ranked in report.ranking["heaviest"]:
+        assert f"{ranked['weight']:.4f} " in text
     for row in report.rows():
         assert f"{row['average_logit']:+.4f} " in text and f"{row['weight']:.4f} " in text
         assert row["document_id"] in text
@@ -148,24 +148,25 @@ def test_the_term_is_marked_without_colour(tiny_model, twelve_documents):
     report = diagnose("zorvex", SparseEncoder.load(tiny_model), twelve_documents, listed=True)
     text = shown(report, 160)
     first = report.logits[0]
-    assert f"{first.token} stands at position" in text
-    spots = [str(each.position) for each in first.positions if each.occurrence]
+    assert f"{first['token']} stands at position" in text
+    spots = [str(each["position"]) for each in first["positions"] if each["occurrence"]]
     assert f"positions {', '.join(spots)} " in text
-    rows = [line.split() for line in text.splitlines() if line.split()[:1] == [first.token]]
-    ranges = {"all": first.everywhere, "the term's": first.where_it_stands}
+    rows = [line.split() for line in text.splitlines() if line.split()[:1] == [first["token"]]]
+    ranges = {"all": first["everywhere"], "the term's": first["where_it_stands"]}
     for row, (over, found) in zip(rows, ranges.items(), strict=False):
-        figures = (found.least.logit, found.average, found.largest.logit)
+        figures = (found["least"]["logit"], found["average"], found["largest"]["logit"])
         assert " ".join(row).startswith(
-            f"{first.token} {over} " + " ".join(f"{each:+.4f}" for each in figures)
+            f"{first['token']} {over} " + " ".join(f"{each:+.4f}" for each in figures)
         )
     assert "in the terms file  yes" in text
     assert " ".join(report.text.split()) in " ".join(text.split())
-    marked = [piece for piece in first.positions if piece.occurrence]
+    marked = [piece for piece in first["positions"] if piece["occurrence"]]
     for piece in marked:
         assert any(
-            f"{piece.position} {piece.token} " in line and "<- here" in line for line in text.splitlines()
+            f"{piece['position']} {piece['token']} " in line and "<- here" in line
+            for line in text.splitlines()
         )
-    weighed = [weight for weight in report.weights if weight.encoder_weight > 0]
+    weighed = [weight for weight in report.weights if weight["encoder_weight"] > 0]
     ranking = text[text.index("its heaviest tokens") : text.index("all documents that hold")]
     assert ranking.count("<- here") == len(weighed)
 
@@ -175,9 +176,9 @@ def test_a_term_below_the_heaviest_has_a_row_of_its_own(tiny_model, twelve_docum
     report = next(
         found
         for found in (diagnose(word, model, twelve_documents) for word in ("server", "log", "team", "agent"))
-        if (found.ranking.ranks[0] or 0) > 10
+        if (found.ranking["ranks"][0] or 0) > 10
     )
-    rank, weight = report.ranking.ranks[0], report.weights[0].encoder_weight
+    rank, weight = report.ranking["ranks"][0], report.weights[0]["encoder_weight"]
     line = next(line for line in shown(report).splitlines() if line.strip().startswith(f"{rank} "))
     assert f"  {weight:.4f}  " in line and line.rstrip().endswith("<- here")
 
@@ -194,9 +195,9 @@ def test_a_known_token_has_the_category_of_the_terms_file(tiny_model, twelve_doc
     write_documents(tmp_path / "corpus.jsonl", twelve_documents)
     (tmp_path / "terms.json").write_text('{"machines": ["Server"]}')
     report = sa.diagnose(str(tiny_model), "server", tmp_path, device="cpu")
-    assert report.vocabulary.single and not report.vocabulary.new
+    assert report.vocabulary["single"] and not report.vocabulary["new"]
     assert "category           machines" in shown(report)
-    assert sa.diagnose(str(tiny_model), "team", tmp_path, device="cpu").vocabulary.category == ""
+    assert sa.diagnose(str(tiny_model), "team", tmp_path, device="cpu").vocabulary["category"] == ""
 
 
 def test_a_long_document_is_shown_by_its_beginning(tiny_model):

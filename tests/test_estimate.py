@@ -91,6 +91,16 @@ def test_a_glossary_is_looked_at_before_anything_is_done(tiny_model, tmp_path):
     )
 
 
+def test_many_terms_take_at_most_twice_the_time_of_a_tenth():
+    few, many = (
+        estimate._of_stages(
+            [("dictionary", settings_for("dictionary"))], FOUND, documents=3000, queries=0, terms=terms
+        ).total
+        for terms in (60, 600)
+    )
+    assert many < 2 * few
+
+
 def test_what_is_done_costs_nothing_again(monkeypatch):
     seconds = told(done={"terms", "candidates", "stages/preserve"}, stages=WITH_WORDS)
     assert stages(seconds) == ["rank"] and "candidates" not in seconds

@@ -4,6 +4,7 @@ import json
 import math
 import pickle
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -296,6 +297,62 @@ def test_odd_corpora_have_words(model, texts):
     model.words = words
     rows, _ = top_k(query_vectors(model, [texts[1]]), document_vectors(model, documents), 1)[0]
     assert rows.tolist() == [1] and math.isfinite(words.settings.scale)
+
+
+def found_by(model, documents, query: str) -> str:
+    """The id of the document that a query finds first, by exact words alone."""
+    words = model.words
+    scores = products(words.queries([query], model.tokenizer), words.documents(documents)).toarray()[0]
+    return documents[int(scores.argmax())].document_id if scores.max() > 0 else ""
+
+
+@pytest.mark.parametrize(
+    ("texts", "query", "language"),
+    [
+        (["mbwa anakimbia nyumbani", "paka analala nyumbani"], "paka", NONE),  # Swahili has no stems
+        (["ERR-4012 pump_a7", "ERR-4013 pump_a8"], "err-4013", NONE),  # identifiers alone
+        (["pump", "valve"], "valve", NONE),  # one word a document
+        (["der Motor und die Pumpe sind in dem Haus", "das Ventil ist auf dem Dach"], "Ventile", "de"),
+    ],
+)
+def test_odd_corpora_are_searched_by_their_words(model, texts, query, language):
+    documents = [Document(str(number), text) for number, text in enumerate(texts)]
+    model.words = exact_words(model, lambda: documents, WordOptions())
+    assert model.words.settings.language == language
+    assert found_by(model, documents, query) == "1"
+
+
+def test_documents_without_a_title_are_weighed_by_their_text_alone(model, twelve_documents):
+    half = [
+        Document(each.document_id, each.text, title="zorvex reports" if number % 2 else "")
+        for number, each in enumerate(twelve_documents)
+    ]
+    model.words = exact_words(model, lambda: half, WordOptions())
+    assert model.words.settings.mean_title_words == 2.0
+    plain = [Document(each.document_id, each.text) for each in twelve_documents]
+    with_titles, without = (model.words.documents(each) for each in (half, plain))
+    assert (with_titles[::2] != without[::2]).nnz == 0
+    assert found_by(model, half, "reports") in {each.document_id for each in half[1::2]}
+
+
+def test_words_of_another_model_are_cut_by_the_tokenizer_that_has_them(tmp_path, twelve_documents):
+    """Statistics belong to a corpus: in another model's folder they are right, and pieces are its own."""
+    first, other = (
+        SparseEncoder.load(str(build(tmp_path / family, family))) for family in ("bert", "roberta")
+    )
+    first.words = exact_words(first, lambda: twelve_documents, WordOptions())
+    first.save(tmp_path / "first")
+    other.save(tmp_path / "other")
+    shutil.copy(tmp_path / "first" / EXACT_WORDS_FILE, tmp_path / "other")
+    loaded = SparseEncoder.load(str(tmp_path / "other"))
+    assert loaded.words.settings == first.words.settings
+    assert (loaded.words.documents(twelve_documents) != first.words.documents(twelve_documents)).nnz == 0
+    for model in (first, loaded):
+        pieces = len(model.tokenizer.backend_tokenizer.encode(" zorvex", add_special_tokens=False).ids)
+        weight = model.words.queries(["zorvex"], model.tokenizer)[0, column_of("zorvex")]
+        settings = model.words.settings
+        factor = settings.pieces if pieces > 1 else 1.0
+        assert weight == pytest.approx(model.words.weight * settings.idf["zorvex"] * factor, rel=1e-5)
 
 
 def test_fragments_are_as_long_as_questions(twelve_documents):

@@ -24,7 +24,7 @@ def test_pieces_and_ranks_are_those_of_the_table(tiny_model, zorvex_collection):
     assert ["(not relevant)" not in line for line in found] == [name in figures["ranks"] for name in top]
 
 
-def test_a_corpus_without_hidden_queries_shows_the_pieces_alone(tiny_model, zorvex_collection, tmp_path):
+def test_a_corpus_without_semantic_queries_shows_the_pieces_alone(tiny_model, zorvex_collection, tmp_path):
     folder = tmp_path / "mine"
     shutil.copytree(zorvex_collection, folder)
     queries = folder / "queries.jsonl"

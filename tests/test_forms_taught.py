@@ -95,7 +95,7 @@ def test_explained_and_diagnosed_its_numbers_are_those_of_the_encoder(name, fold
         extend(model, [Term("zorvex", "coined")])
     report = diagnose("zorvex", model, twelve_documents)
     weight = report.weights[0]
-    assert weight.encoder_weight in (pytest.approx(weight.after_log1p, abs=1e-4), 0.0)
+    assert weight["encoder_weight"] in (pytest.approx(weight["after_log1p"], abs=1e-4), 0.0)
     found = explain("who owns zorvex", model, twelve_documents)
     scores = (
         encode(model, ["who owns zorvex"], "query")

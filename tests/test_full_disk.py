@@ -33,7 +33,7 @@ def few_texts(monkeypatch):
     """General knowledge is asked by few texts, so that more of the time goes into what is written."""
     monkeypatch.setattr("sparse_adapt.selection.questions.MOST", 20)
     monkeypatch.setattr("sparse_adapt.pipeline.demo.QUESTIONS", 20)
-    monkeypatch.setattr("sparse_adapt.selection.retention.BACKGROUND_TEXTS", 80)
+    monkeypatch.setattr("sparse_adapt.retrieve.activity.BACKGROUND_TEXTS", 80)
 
 
 @pytest.fixture

@@ -6,11 +6,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from sparse_adapt.collection.readers import Document, Query, write_documents, write_judgements, write_queries
-from sparse_adapt.errors import InputError
-from sparse_adapt.retrieve.evaluate import Collection
-from sparse_adapt.selection.general import general_rows, general_sentences, general_table, question_word
-from sparse_adapt.selection.questions import cautions, general_collection
+from sparse_adapt.collection.readers import Query
+from sparse_adapt.selection.general import general_rows, general_table, question_word
+from sparse_adapt.selection.questions import general_collection
+from sparse_adapt.selection.ruling import at_most
 from sparse_adapt.synthetic.background import DATA, background_pairs
 from sparse_adapt.synthetic.general import general_measure
 
@@ -104,9 +103,9 @@ def test_figures_stand_for_all_for_each_kind_and_for_each_word():
     assert rows[0].model == pytest.approx(0.5) and rows[0].baseline == pytest.approx(2.3 / 3)
     assert rows[1].change == pytest.approx(-0.25) and rows[3].change == pytest.approx(-0.4)
     assert (rows[0].first, rows[0].first_baseline) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
-    # each of three questions is drawn three times: the mean of the changes lies between the least and the largest
-    assert -0.5 <= rows[0].low < rows[0].change < rows[0].high <= 0.0
-    assert (rows[2].low, rows[2].high) == (pytest.approx(-0.3), pytest.approx(-0.3))
+    # changes of -.5, 0 and -.3: a standard error of .1453, 1.96 of them to either side; of one, nothing is known
+    assert (rows[0].low, rows[0].high) == (pytest.approx(-0.5514, abs=1e-4), pytest.approx(0.0181, abs=1e-4))
+    assert (rows[2].low, rows[2].high) == (pytest.approx(-0.3 - 1.96), pytest.approx(-0.3 + 1.96))
 
 
 def test_without_a_baseline_the_interval_is_of_the_mean():
@@ -117,52 +116,6 @@ def test_without_a_baseline_the_interval_is_of_the_mean():
 
 
 def test_what_is_said_is_as_much_as_may_be_lost_and_of_how_many_questions():
-    rows = general_rows(QUERIES, OURS, THEIRS)
-    most = f"{-100 * rows[0].low:.1f}"
-    said, by_kind = general_sentences(rows)
-    assert said == f"loses at most {most} points of nDCG@10 on 3 general questions (forum and wiki), at 95 %"
-    assert (
-        by_kind
-        == "nDCG@10 by kind: forum 1.000 -> 0.750; wiki 0.300 -> 0.000; first passage right 66.7% -> 33.3%"
-    )
-    gained = general_rows(QUERIES, THEIRS, OURS)
-    assert next(general_sentences(gained)).startswith("loses at most 0.0 points")
-
-
-# -- a collection of one's own --------------------------------------------------------------------
-
-
-def own(passage="A text of mine.", question="what is mine"):
-    documents = (Document("a", passage), Document("b", "Another."))
-    return Collection(documents, (Query("q", question),), {"q": {"a": 1}})
-
-
-def test_what_lessens_a_collection_of_ones_own_is_said():
-    passage, question = background_pairs()[0]
-    (shared,) = cautions(own(f" {passage.text.upper()}", question.text), 0.5)
-    assert shared.startswith("1 of 1 questions and 1 of 2 passages are among those that teach")
-    (easy,) = cautions(own(), 0.93)
-    assert easy.startswith("nDCG@10 of the first model is 0.930: questions so easy hardly show a loss")
-    assert not list(cautions(own(), 0.9)) and not list(cautions(own(), None))
-
-
-def test_evaluate_says_what_a_collection_of_ones_own_shares(
-    tmp_path, tiny_model, zorvex_collection, sparse_adapt
-):
-    passage, question = background_pairs()[0]
-    write_documents(tmp_path / "corpus.jsonl", [Document("a", passage.text), Document("b", "Another.")])
-    write_queries(tmp_path / "queries.jsonl", [Query("q", question.text, "mine")])
-    write_judgements(tmp_path / "qrels" / "test.tsv", {"q": {"a": 1}})
-    asked = ["--collection", str(zorvex_collection), "--general", str(tmp_path)]
-    ran = sparse_adapt("evaluate", "--model", str(tiny_model), *asked)
-    (said,) = [line for line in ran.messages if "that teach" in line]
-    assert said.startswith(f"{tmp_path}: 1 of 1 questions and 1 of 2 passages are among those that teach")
-    assert "mine" in ran.out  # a row by kind
-
-
-def test_a_collection_without_judgements_is_refused_in_one_line(tmp_path):
-    (tmp_path / "corpus.jsonl").write_text('{"_id": "a", "text": "x"}\n')
-    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "x"}\n')
-    with pytest.raises(InputError) as caught:
-        general_collection(str(tmp_path))
-    assert "\n" not in str(caught.value) and "qrels" in str(caught.value)
+    lost = at_most(general_rows(QUERIES, OURS, THEIRS)[0].evidence())
+    assert lost == "at most 55.1 points of nDCG@10 on 3 general questions, at 95 % (0.767 to 0.500)"
+    assert at_most(general_rows(QUERIES, THEIRS, THEIRS)[0].evidence()).startswith("at most 0.0 points")

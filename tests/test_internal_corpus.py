@@ -20,7 +20,7 @@ def test_one_seed_makes_one_corpus_and_the_next_shares_nothing_with_it(tmp_path)
     }
 
 
-def test_a_hidden_query_never_says_the_product_that_its_documents_do(tmp_path):
+def test_a_semantic_query_never_says_the_product_that_its_documents_do(tmp_path):
     write_corpus(1, tmp_path)
     terms = [definition.term for definition in read_dictionary(tmp_path / "glossary.jsonl")]
     assert len(terms) == 10

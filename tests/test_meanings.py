@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 import torch
+from commands import ran
+from dense_models import tiny_dense
 from families import build
 from numpy.typing import NDArray
 
@@ -75,6 +77,12 @@ def extended(folder: object, *terms: str) -> SparseEncoder:
     encoder = SparseEncoder.load(str(folder))
     extend(encoder, [Term(term, "jargon") for term in terms])
     return encoder
+
+
+@pytest.fixture(name="zorvex_extended")
+def _zorvex_extended(tiny_model, tmp_path):
+    extended(tiny_model, "zorvex").save(tmp_path / "extended")
+    return tmp_path / "extended"
 
 
 @pytest.fixture(autouse=True)
@@ -284,3 +292,28 @@ def test_a_document_that_says_what_an_acronym_is_short_for_is_about_it(tiny_mode
     about = found.about[list(found.documents)]
     assert about[:, acl].tolist() == [True, False, False] and not about[:, zorvex].any()
     assert not found.texts.says[list(found.documents)].any()
+
+
+def test_fewer_steps_have_as_many_fewer_texts_labelled(
+    zorvex_extended, tiny_model, zorvex_collection, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("sparse_adapt.synthetic.labelled.POOL", 100)
+    monkeypatch.setattr("sparse_adapt.stages.dictionary.STEPS", 10)
+    monkeypatch.setattr("sparse_adapt.objectives.rows.FITTED", 20)
+    monkeypatch.setattr("sparse_adapt.objectives.rows.STEPS", 2)
+    words = ["dictionary", "--model", str(zorvex_extended), "--glossary", str(zorvex_collection)]
+    words += ["--labeller", str(tiny_dense(tiny_model, tmp_path / "dense")), "--device", "cpu"]
+    made: dict[str, int] = {}
+    for steps in ("1", "10"):
+        made_of = LabelledMeanings._made
+
+        def counted(self, count, random, steps=steps, made_of=made_of):
+            made[steps] = count
+            return made_of(self, count, random)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(LabelledMeanings, "_made", counted)
+            status, said = ran(*words, "--steps", steps, "-o", str(tmp_path / steps))
+        assert status == 0, said
+        assert ("dictionary: 1 of 10 steps, so 10% of the texts are labelled" in said) == (steps == "1")
+    assert made == {"1": 210, "10": 2_100}

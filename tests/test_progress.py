@@ -169,6 +169,11 @@ def test_a_line_says_what_is_done_how_far_and_how_long_still(clock, messages):
     step = bars.begin("warmup")
     clock[0] += 61.0
     assert bars.line() == "warmup: 61 s so far, preparing"
+    read = bars.passing("texts read", 1_000)
+    read(10)
+    assert bars.line() == "texts read: 10 of 1,000 (1%), 0 s so far"
+    read(990)
+    assert bars.line() == "warmup: 61 s so far, preparing: 1,000 texts read"
     step(1, 100, {"loss": 3.0})
     clock[0] += 60.0
     step(11, 100, {"loss": 2.0})

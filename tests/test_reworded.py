@@ -28,7 +28,7 @@ class Alike:
         return vector / np.linalg.norm(vector)
 
 
-def test_each_telling_word_gives_way_to_one_that_no_lesson_uses(monkeypatch):
+def test_each_telling_word_gives_way_to_one_that_no_text_uses(monkeypatch):
     monkeypatch.setattr(module, "COMMON", 2_000)
     found = reworded(DEFINITIONS, Alike(), seed=0)
     assert [each.term for each in found] == ["zorvex"] * 3 + ["mubrithal"] * 3

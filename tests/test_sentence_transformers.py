@@ -9,6 +9,7 @@ from scaled import with_scales
 from sentence_transformers import SparseEncoder as Theirs
 from torch.testing import assert_close
 
+import sparse_adapt as sa
 from sparse_adapt.model.head.library import install
 from sparse_adapt.retrieve.encode import encode
 
@@ -76,3 +77,16 @@ def test_the_head_is_refused_where_it_would_be_another(tiny_model):
     with pytest.raises(TypeError, match="more to its logits than one linear layer"):
         install(theirs)
     assert "forward" not in vars(decoder)
+
+
+def test_a_model_with_exact_words_loads_there_by_its_weights_alone_and_its_card_says_so(
+    tiny_model, twelve_documents, tmp_path
+):
+    added = sa.add_words(str(tiny_model), twelve_documents, tmp_path / "model", device="cpu")
+    theirs = Theirs(str(tmp_path / "model"), device="cpu")
+    texts = [document.full_text for document in twelve_documents]
+    weights = encode(added.model.encoder, texts, "document").toarray()
+    found = theirs.encode_document(texts, convert_to_sparse_tensor=False).numpy()
+    assert_close(torch.from_numpy(found), torch.from_numpy(weights), atol=1e-4, rtol=1e-4)
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "sentence-transformers and others that load this folder get all weights of tokens" in card

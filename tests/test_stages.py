@@ -100,7 +100,7 @@ def test_the_softmax_runs_over_what_the_texts_hold_and_the_new_tokens(encoder):
     assert len(domain_vocabulary(texts, "full")) == encoder.vocabulary_size
 
 
-def test_a_new_lesson_begins_where_the_old_pieces_left_off(encoder):
+def test_new_training_begins_where_the_old_pieces_left_off(encoder):
     """Only dimensions of the replaced pieces may differ from the base by construction, so they aren't compared."""
     texts = Texts(encoder, list(DOCUMENTS.values()))
     compared = texts.comparable([0, 1])

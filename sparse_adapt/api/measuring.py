@@ -29,15 +29,13 @@ from sparse_adapt.report.sections import Beside, Part, Pictures, Prose, Section,
 from sparse_adapt.report.tables import Column, Evaluated, Row, Table, tabulate_evaluation, to_csv, to_latex
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from sparse_adapt.api.models import ModelLike
     from sparse_adapt.collection.arguments import Corpus, JudgementsLike, QueriesLike
     from sparse_adapt.collection.columns import ColumnsLike
     from sparse_adapt.model.kinds import EitherEncoder
     from sparse_adapt.retrieve.evaluate import Collection as JudgedCollection
     from sparse_adapt.retrieve.evaluate import ModelResult
+    from sparse_adapt.selection.evidence import Evidence
 
 
 FIRST, SHOWN = "ndcg@10", "nDCG@10"
@@ -177,7 +175,19 @@ class Evaluation(Shown):
 
     def _gained(self) -> list[Part]:
         """The difference in a sentence; then of each kind of query, as a picture and in figures."""
-        rows = [_difference(kind, self._gaps(kind)) for kind in ("", *self.figures.get("kinds", {}))]
+        from sparse_adapt.selection.ruling import in_words
+
+        evidence = [self._evidence(kind) for kind in ("", *self.figures.get("kinds", {}))]
+        rows: list[Row] = [
+            {
+                "name": each.kind,
+                "number": each.queries,
+                "value": each.gain,
+                "low": each.low,
+                "high": each.high,
+            }
+            for each in evidence
+        ]
         changes = "; ".join(f"{row['name']} {row['value']:+.3f}" for row in rows)
         picture = differences(
             f"Gained and lost, {self.shown}", rows, description=f"Difference of {self.shown}: {changes}"
@@ -189,26 +199,33 @@ class Evaluation(Shown):
             Column("low", "from", decimals=3, signed=True),
             Column("high", "to", decimals=3, signed=True),
         )
-        note = "The last two columns are the 95 % interval of the change, by bootstrap over the queries."
+        note = (
+            "The last two columns are the 95 % interval of the change, 1.96 standard errors to either side."
+        )
         table = TableRows(Table(f"Change of {self.shown}", columns, rows, note))
         return [
-            _in_words(rows[0], self.measures[self.first], self.shown),
+            Prose(*in_words(evidence[0], self.shown)),
             Beside([Pictures([picture]), table]),
         ]
 
-    def _gaps(self, kind: str) -> "NDArray[np.float64]":
-        """The model's less the baseline's measure that decides, of the queries of one kind or of all: (queries,)."""
+    def _evidence(self, kind: str) -> "Evidence":
+        """Both models by the measure that decides, on the queries of one kind or on all."""
         import numpy as np
 
+        from sparse_adapt.selection.evidence import ALL, evidence_of
+
         chosen = [each for each in self.queries if not kind or each["kind"] == kind]
-        return np.array([each["model"][self.first] - each["baseline"][self.first] for each in chosen])
+        model, base = (
+            np.array([each[which][self.first] for each in chosen]) for which in ("model", "baseline")
+        )
+        return evidence_of(kind or ALL, model, base)
 
     def _changed(self) -> list[Section]:
         if self.baseline is None:
             return []
         import numpy as np
 
-        gaps = self._gaps("")
+        gaps = np.array([each["model"][self.first] - each["baseline"][self.first] for each in self.queries])
         order = np.argsort(-gaps, kind="stable")
         rows: list[Row] = [
             {
@@ -328,7 +345,12 @@ def measure_models(
     """
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.retrieve.evaluate import evaluate_model, evaluation
-    from sparse_adapt.selection.retention import evaluate_with_retention, retention_figures, texts_in
+    from sparse_adapt.selection.retention import (
+        evaluate_with_retention,
+        retention_figures,
+        texts_in,
+        with_p_values,
+    )
 
     texts = texts_in(judged) if general is None else texts_in(judged, general)
     advance = [bars.count(source, texts) for source in sources]
@@ -341,7 +363,8 @@ def measure_models(
         raise ConfigError("what a model keeps is measured of sparse models only; leave out general")
     both, groups = zip(*evaluate_with_retention(sparse, judged, general, advance), strict=True)
     content = evaluation(*both)
-    return {**content, "retention": retention_figures(*groups, questions=general.queries)}
+    retention = retention_figures(*groups, questions=general.queries)
+    return {**content, "retention": with_p_values(retention, *groups)}
 
 
 def is_ranking(baseline: "ModelLike") -> bool:
@@ -372,30 +395,6 @@ def _ranking(baseline: str, judged: "JudgedCollection") -> "ModelResult":
         },
         judged,
     )
-
-
-def _difference(kind: str, gaps: "NDArray[np.float64]") -> dict[str, str | float]:
-    """The mean of differences (queries,) and between what it lies, for a picture."""
-    from sparse_adapt.retrieve.significance import interval
-
-    difference = interval(gaps)
-    name = kind or "all queries"
-    return {
-        "name": name,
-        "number": len(gaps),
-        "value": difference.value,
-        "low": difference.low,
-        "high": difference.high,
-    }
-
-
-def _in_words(row: Mapping[str, str | float], reached: float, shown: str) -> Prose:
-    """The difference of all queries in a sentence, and whether it may be chance."""
-    change, low, high = (float(row[key]) for key in ("value", "low", "high"))
-    verb = "gains" if low > 0 else "loses" if high < 0 else "neither gains nor loses by more than chance"
-    sentence = f"{shown} goes from {reached - change:.3f} to {reached:.3f} on {row['number']:,} queries: {change:+.3f}"
-    sentence += f", with a 95\u00a0% interval from {low:+.3f} to {high:+.3f}."
-    return Prose(f"The model {verb}. {sentence}", "good" if low > 0 else "bad" if high < 0 else "")
 
 
 def _collection(

@@ -30,7 +30,7 @@ from sparse_adapt.report.results import Result, written
 if TYPE_CHECKING:
     from sparse_adapt.api.models import ModelLike
 
-MadeUpCollection = Annotated[
+SyntheticCollection = Annotated[
     str | Path,
     Option(
         "A folder that `sparse-adapt queries` wrote. Also as --collection.",
@@ -93,7 +93,7 @@ def queries(
 
 @declared
 def candidates(
-    collection: MadeUpCollection,
+    collection: SyntheticCollection,
     out: Annotated[str | Path, out_option("candidates.jsonl to write.")],
     *,
     model: Model = "splade-tiny",
@@ -139,7 +139,7 @@ def candidates(
 
 @declared
 def pairs(
-    collection: MadeUpCollection,
+    collection: SyntheticCollection,
     out: Annotated[str | Path, out_option("pairs.jsonl to write.")],
     *,
     reference: Annotated[

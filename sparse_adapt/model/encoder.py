@@ -202,12 +202,6 @@ class Encoder(nn.Module, ABC):
         """Have texts cut at so many tokens from now on, or at as many as the model has positions for."""
         self.max_tokens = min(tokens, most_positions(self.transformer))
 
-    def new_tokens_in(self, texts: Sequence[str]) -> NDArray[np.bool_]:
-        """Which texts say which new token, in the order of `new_tokens` (T): (B, T)."""
-        new_ids = [token.token_id for token in self.new_tokens]
-        mentions = [np.isin(new_ids, ids) for ids in self.tokenize(texts)]
-        return np.array(mentions, np.bool_).reshape(len(texts), len(new_ids))
-
     def old_tokenization(self, token_ids: TokenIds) -> list[int]:
         """The same text in the vocabulary from before extension: every new token replaced by its pieces.
 

@@ -169,12 +169,17 @@ def new_logits(
 
 
 def meanings(
-    reference: SparseEncoder, sources: Sources, labeller: str, seed: int, documents: Sequence[int] = ()
+    reference: SparseEncoder,
+    sources: Sources,
+    labeller: str,
+    seed: int,
+    documents: Sequence[int] = (),
+    share: float = 1.0,
 ) -> SyntheticTexts:
     """Synthetic texts from a stage's sources, labelled by the dense encoder of that name; by nobody where it is "none".
 
     The labeller compares them with general passages, too, and others are made of these: what people write who mean no
-    term. `documents`: the rows of the sources that a search is to find.
+    term. `documents`: the rows of the sources that a search is to find. `share`: of the texts, where less is learnt.
     """
     if labeller == "none" or not sources.about.shape[1]:
         return Meanings(reference, sources.token_ids, sources.about)
@@ -182,7 +187,7 @@ def meanings(
     sources += Sources(passages.ids, passages.says)
     random = np.random.default_rng(seed)
     return LabelledMeanings(
-        reference, sources.token_ids, sources.about, labeller_named(labeller), random, documents
+        reference, sources.token_ids, sources.about, labeller_named(labeller), random, documents, share=share
     )
 
 

@@ -24,6 +24,7 @@ from sparse_adapt.model.tokens import TokenIds, group_by_length, pad
 from sparse_adapt.objectives.meanings import recall
 from sparse_adapt.objectives.targets import Targets
 from sparse_adapt.objectives.texts import Texts, marks
+from sparse_adapt.report.progress import passing
 from sparse_adapt.synthetic.windows import Samples
 from sparse_adapt.training import losses
 
@@ -113,7 +114,10 @@ class States:
         """`token_ids`: B texts, none of which is empty."""
         self.lengths = np.array([len(ids) for ids in token_ids], dtype=np.int64)
         self.starts = np.cumsum([0, *self.lengths[:-1]])
-        pad_id = encoder.tokenizer.pad_token_id or 0
+        pad_id, advance = (
+            encoder.tokenizer.pad_token_id or 0,
+            passing("texts that rows are fitted to", len(token_ids)),
+        )
         states: Tensor | None = None
         for group in group_by_length(self.lengths.tolist(), TOKENS_A_PASS):
             ids, mask = pad([token_ids[row] for row in group], pad_id)
@@ -121,6 +125,7 @@ class States:
             if states is None:
                 states = hidden.new_empty(int(self.lengths.sum()), hidden.shape[1])
             states[torch.from_numpy(self.places(group))] = hidden
+            advance(len(group))
         assert states is not None, "of some texts"
         self.states = states
 
@@ -195,7 +200,7 @@ def fit_rows(
     place = np.array([unique[tuple(ids)] for ids in token_ids])
     fit = _Fit(encoder, list(unique), how)
     optimiser = torch.optim.Adam(fit.learnt, lr=RATE)
-    random = np.random.default_rng(how.seed)
+    random, advance = np.random.default_rng(how.seed), passing("steps that fit rows", STEPS)
     for step in range(STEPS):
         for group in optimiser.param_groups:
             group["lr"] = RATE * (1.0 - step / STEPS)
@@ -208,6 +213,7 @@ def fit_rows(
         optimiser.zero_grad()
         examples.loss(logits[:READ], logits[READ:], read, made).backward()
         optimiser.step()
+        advance(1)
     fit.put_back()
 
 

@@ -109,8 +109,8 @@ def adapt(
     documents = sample(corpus.read(), request.settings.documents, request.settings.seed)
     different_documents(documents, request.corpus)
     watcher.tell("plan", plan_sentence(request))
+    note_told()  # general passages that are too long, which are read as well, don't matter to a user
     if reading := reading_sentence(request, documents):
-        note_told()
         watcher.tell("reading", reading)
     steps = STEPS if until is None else STEPS[: STEPS.index(until) + 1]
     watcher.expect(of_adaptation(request, tokenizer, documents, corpus.count, steps, _done_before(place)))

@@ -17,9 +17,9 @@ from sparse_adapt.errors import ConfigError, ModelError, unknown
 from sparse_adapt.files.folders import output_folder, write_json
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.before_after import Amounts, BeforeAfter, raw_logits
+from sparse_adapt.pipeline.before_after import Amounts, BeforeAfter
 from sparse_adapt.report.tables import Column, Row, Table
-from sparse_adapt.selection.retention import BACKGROUND_SEED, background_queries
+from sparse_adapt.retrieve.activity import BACKGROUND_SEED, Activity, background_queries
 from sparse_adapt.stages.card import making_of, write_card
 from sparse_adapt.stages.record import read_stage_record, write_record
 
@@ -60,7 +60,7 @@ def amounts_for(model: SparseEncoder, target: float, texts: Sequence[str] | None
     The texts with the largest logits may keep their terms; each term is lowered to where it activates none of the
     others, and no further. Background queries are made up, others than those that measure; `texts` replaces them.
     """
-    logits = raw_logits(model, texts or background_queries(CHOOSING_SEED), "query")
+    logits = Activity.of(model, texts or background_queries(CHOOSING_SEED), "query").positive_logits
     above = int(target * len(logits) + 1e-9)
     order = np.argsort(-logits.max(axis=1), kind="stable")
     highest = logits[order[above:]].max(axis=0, initial=0.0)

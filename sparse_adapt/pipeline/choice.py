@@ -38,8 +38,8 @@ from sparse_adapt.selection.comparison import (
     judged_evidence,
     keep_or_refuse,
 )
-from sparse_adapt.selection.evidence import IN_OTHER_WORDS, Evidence
-from sparse_adapt.selection.general import WORD, GeneralRow, general_sentences
+from sparse_adapt.selection.evidence import retained_in
+from sparse_adapt.selection.general import WORD, GeneralRow
 from sparse_adapt.selection.models import (
     BASE,
     COMPARED_DOCUMENTS,
@@ -61,7 +61,7 @@ from sparse_adapt.selection.models import (
 from sparse_adapt.selection.questions import SOME, general_collection
 from sparse_adapt.selection.record import Chosen, OnJudged
 from sparse_adapt.selection.retention import measure_retention, texts_in
-from sparse_adapt.selection.rule import MAY_LOSE, falls_of_choice, retention_lines
+from sparse_adapt.selection.ruling import at_most
 from sparse_adapt.stages.card import in_short, with_record, write_card
 from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.record import StageRecord, write_record
@@ -75,7 +75,8 @@ COLUMNS = (
     Column("name", "model", "text"),
     Column("ndcg@10", "nDCG@10", decimals=4),
     Column("difference", "to base", decimals=4, signed=True),
-    Column("p_value", "p", decimals=3),
+    Column("low", "from", decimals=4, signed=True),
+    Column("high", "to", decimals=4, signed=True),
     Column("recall@100", "recall@100", decimals=4),
     Column("general", "general", decimals=4),
     Column("nonzero_document", "non-zeros", decimals=1),
@@ -277,7 +278,7 @@ def measure_best(work: Work) -> None:
             retention = measure_retention(base, model, work.documents, made, questions)
         write_json(folder / RETENTION_FILE, retention)
         return (
-            retention_lines(retention)[0]
+            at_most(retained_in(retention)[0])
             if retention
             else "the base model is kept, and so is all that it knew"
         )
@@ -319,7 +320,7 @@ def _record_of(work: Work, outcomes: Sequence[Outcome], choice: Chosen) -> Stage
         "stages": [in_short(outcome.record) for outcome in outcomes] if choice["kept"] else [],
         "command": request.command(),
         "measures": {"rows": rows, "note": note},
-        "general": {"rows": general, "note": f"It {next(general_sentences(questions))}."}
+        "general": {"rows": general, "note": f"Lost: {at_most(questions[0].evidence())}."}
         if questions
         else None,
     }
@@ -331,7 +332,7 @@ def _list_what_to_encode(work: Work, plan: Plan) -> None:
         return
     encoder, before = SparseEncoder.load(work.folder / "1-extend"), SparseEncoder.load(plan.model)
     new = {token.token_id for token in encoder.new_tokens if token.token_id >= before.vocabulary_size}
-    ids = list(ids_saying(encoder, work.corpus.read(), new))
+    ids = ids_saying(encoder, work.corpus.read(), new)
     write_ids(work.folder, ids)
     work.with_new_terms = len(ids)
 
@@ -356,7 +357,7 @@ def _note(choice: Chosen) -> Iterator[str]:
         if words_alone(choice["tried"])
         else "the ten documents that the teacher scores best"
     )
-    yield f"{found}. p: how likely chance alone makes such a difference to the"
+    yield f"{found}. from, to: the 95 % interval of the difference to the"
     yield "base model. general: nDCG@10 of general questions, asked of the models that the choice hangs on. non-zeros:"
     yield "entries of a document's vector and of a query's. *: the model that is kept."
     if any(row["name"] == EXACT for row in choice["tried"]):
@@ -378,10 +379,10 @@ def verdict(report: Report) -> list[str]:
 
 
 def more_to_say(report: Report) -> list[str]:
-    """Beside the ruling: which model is kept and why, what falls on queries set aside, terms, time and memory."""
+    """Beside the ruling: terms, time and memory."""
     training = report["adapt"]
     choice = training["choice"]
-    best, base = choice["tried"][choice["kept"]], choice["tried"][0]
+    best = choice["tried"][choice["kept"]]
     added = (
         f"{training['terms']:,} terms added"
         if training["terms"]
@@ -389,49 +390,7 @@ def more_to_say(report: Report) -> list[str]:
     )
     if training["terms"] and not has_words(best["name"]):
         added = f"{training['terms']:,} terms tried, none added: the base model's own vocabulary ranks better"
-    rows = [Evidence(**row) for row in choice.get("evidence", ())]
-    falls = list(falls_of_choice(rows))
-    if best["recall@100"] < base["recall@100"] - MAY_LOSE:
-        falls.insert(
-            0, f"recall@100 of synthetic queries {base['recall@100']:.3f} -> {best['recall@100']:.3f}"
-        )
     return [
-        *([f"kept: {best['name']}"] if choice["kept"] else []),
-        *_first(choice),
-        *([f"falls: {'; '.join(falls)}"] if falls else []),
-        *_shown(rows, choice),
         added,
         f"{duration(training['seconds'])}, {training['peak_memory'] / 2**30:.1f} GiB of memory at the most",
     ]
-
-
-def _first(choice: Chosen) -> Iterator[str]:
-    """Why the one that learnt no words is kept, and which that ranks better isn't."""
-    refused = choice.get("refused")
-    best = choice["tried"][choice.get("best", 0)]["name"]
-    if choice["kept"] != 0 and refused:
-        without = ", without new words," if has_words(best) else ""
-        yield f"{choice['tried'][choice['kept']]['name']}{without} is kept: {best} shows {refused}"
-    kept = choice["tried"][choice["kept"]]
-    learnt = [has_words(row["name"]) for row in choice["tried"]]
-    if any(learnt) and not learnt[choice["kept"]] and not refused:
-        yield "no model with new words is kept, for each may lose too much on general questions"
-    better = [row for row in choice["tried"] if row.get("may_forget") and row["ndcg@10"] > kept["ndcg@10"]]
-    if better:
-        name = max(better, key=lambda row: row["ndcg@10"])["name"]
-        yield (
-            f"not kept: {name}, which ranks better, for it may lose more than {100 * MAY_LOSE:.1f} points on general "
-            "questions, or loses as much on a kind of them"
-        )
-
-
-def _shown(rows: Sequence[Evidence], choice: Chosen) -> Iterator[str]:
-    """What was gained by each kind of evidence, and how many terms are found where they are meant."""
-    if rows:
-        yield f"gains without a label, and how far chance goes: {'; '.join(map(str, rows))}"
-    for row in rows:
-        if row.kind == IN_OTHER_WORDS.name:
-            yield (
-                f"{choice['meaning']['active']:.0%} of {row.kind} activate their term first; they find its documents "
-                f"with nDCG@10 {row.base:.3f} -> {row.model:.3f}"
-            )

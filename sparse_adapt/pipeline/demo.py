@@ -26,22 +26,22 @@ from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.report import ColumnFigures, Demonstrated, DemoTermFigures, HardQuery
 from sparse_adapt.pipeline.run import Finished, Listener, NoListener, is_whole, run, run_stage
 from sparse_adapt.report.progress import Progress, no_progress, passing
+from sparse_adapt.retrieve.activity import weights_of
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
 from sparse_adapt.retrieve.search import top_k
 from sparse_adapt.selection.comparison import JudgedDocuments, judged_evidence
-from sparse_adapt.selection.evidence import BACKGROUND
 from sparse_adapt.selection.questions import SOME, general_collection
 from sparse_adapt.selection.retention import (
     EncodedCollection,
     Groups,
-    activates,
-    background_false_activations,
+    active,
     encode_collection,
     known_of,
     retention_figures,
     retention_of,
     texts_in,
+    with_background,
 )
 from sparse_adapt.stages.runner import Outcome
 from sparse_adapt.terms.function_words import function_tokens
@@ -164,17 +164,16 @@ def _retained(
     """What the model keeps of what it knew, both sides in a mixed index, and background texts that activate a term."""
     terms = _terms(model, scene)
     groups = retention_of(model, domain, general, scene.known, terms)
-    active = background_false_activations(model, terms).astype(np.float64)
-    return {**groups, BACKGROUND.name: {BACKGROUND.measure: active}}
+    return with_background(groups, model, terms)
 
 
 def _control_active(model: SparseEncoder, scene: Scene, queries: Mapping[str, csr_matrix]) -> float:
     """Share of the control queries of both splits that activate a term, though they have nothing to do with it."""
-    active = [
-        activates(queries[split], _terms(model, scene))[_of_kind(collection.queries, "control")]
+    found = [
+        active(queries[split], _terms(model, scene))[_of_kind(collection.queries, "control")]
         for split, collection in scene.splits.items()
     ]
-    return float(np.concatenate(active).mean())
+    return float(np.concatenate(found).mean())
 
 
 def _terms(model: SparseEncoder, scene: Scene) -> list[list[int]]:
@@ -213,12 +212,12 @@ def _term_figures(
     """A term's weight where it is said, meant, and neither; its lightest piece's where it has no token."""
     ids = _token_ids(model, texts.term)
     own, others = texts.rows, np.setdiff1d(np.arange(len(scene.documents)), texts.rows)
-    weights = _weight(documents, ids)
+    weights = weights_of(documents, [ids])[:, 0]
     of_hard, of_unseen = (
         dict(
             zip(
                 (each.query_id for each in scene.splits[split].queries),
-                _weight(queries[split], ids),
+                weights_of(queries[split], [ids])[:, 0],
                 strict=True,
             )
         )
@@ -233,7 +232,7 @@ def _term_figures(
         "hard_queries": {query_id: float(of_hard[query_id]) for query_id in texts.hard_query_ids},
         "meant": {query_id: float(of_unseen[query_id]) for query_id in texts.unseen_query_ids},
         "control_largest": max(
-            float(_weight(queries[split], ids)[_of_kind(collection.queries, "control")].max(initial=0.0))
+            float(weights_of(queries[split], [ids])[_of_kind(collection.queries, "control")].max(initial=0.0))
             for split, collection in scene.splits.items()
         ),
     }
@@ -242,11 +241,6 @@ def _term_figures(
 def _token_ids(model: SparseEncoder, term: str) -> list[int]:
     """The term as a text spells it, after a space."""
     return [int(token) for token in model.tokenizer(f" {term}", add_special_tokens=False)["input_ids"]]
-
-
-def _weight(vectors: csr_matrix, ids: Sequence[int]) -> NDArray[np.float32]:
-    """Weight of a term in each text (texts): that of its lightest piece."""
-    return np.asarray(vectors[:, list(ids)].toarray().min(axis=1))
 
 
 def _is_heaviest(vector: csr_matrix, ids: Sequence[int]) -> bool:

@@ -229,9 +229,10 @@ def _of_stages(
         steps = settings.steps_for(queries if CANDIDATES in stage.reads else learnt_from)
         texts = stage.texts_of(settings)
         taken = steps * texts * settings.gradient_accumulation * speeds.learning
-        if _is_labelled(settings):
+        if isinstance(open_settings, Dictionary) and open_settings.labeller != "none":
             labelled = min(LARGEST_POOL, POOL + POOL_A_TERM * terms) + WORDS
-            taken += labelled * speeds.dense * LABELLED / speeds.length
+            labelled_share = open_settings.labelled_share(terms)
+            taken += labelled * labelled_share * speeds.dense * LABELLED / speeds.length
         seconds[f"stages/{name}"] = seconds.get(f"stages/{name}", 0.0) + taken
         if speeds.costs is not None:
             advice = speeds.costs.advice(settings, name, texts, speeds.tokens) or advice

@@ -4,7 +4,7 @@ from typing import TypedDict
 
 from sparse_adapt.report.sections import Part
 from sparse_adapt.report.tables import Retained
-from sparse_adapt.selection.evidence import Evidence
+from sparse_adapt.selection.evidence import FALSE_ACTIVATIONS, Evidence, retained_in
 from sparse_adapt.selection.record import Chosen, OnJudged, RulingRecord
 from sparse_adapt.selection.ruling import Case, Ruling, rule
 from sparse_adapt.stages.record import StageRecord
@@ -109,14 +109,15 @@ def ruling_parts(report: Report) -> list[Part]:
 
 
 def _case(report: Report) -> Case:
-    evidence = report["evidence"]
+    evidence, retention = report["evidence"], retention_in(report)
     return Case(
         gains=[Evidence(**row) for row in evidence.get("rows", ())],
         judged_by=str(evidence.get("judged by", "")),
-        retention=retention_in(report),
+        retained=retained_in(retention),
+        activated=FALSE_ACTIVATIONS.figures(retention)[1] if FALSE_ACTIVATIONS.name in retention else 0.0,
         weights=_weights(report),
         encode=_encode_again(report),
-        kept=_why_base(report),
+        choice=report["adapt"]["choice"] if "adapt" in report else None,
     )
 
 
@@ -142,13 +143,3 @@ def _encode_again(report: Report) -> str:
         count = report["adapt"]["documents_with_a_new_term"]
         return f"encode again the {count:,} documents that hold a new term: their ids are in reencode.txt"
     return "encode every document again"
-
-
-def _why_base(report: Report) -> str:
-    """Why an adaptation keeps the base model; empty where it keeps another."""
-    choice = report["adapt"]["choice"] if "adapt" in report else None
-    if choice is None or choice["kept"] != 0:
-        return ""
-    if refused := choice.get("refused"):
-        return f"{choice['tried'][choice.get('best', 0)]['name']} shows {refused}"
-    return "no model ranks the queries that were set aside better"

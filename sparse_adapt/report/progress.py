@@ -33,6 +33,7 @@ T = TypeVar("T")
 LONG = 60.0  # seconds that are worth a warning
 SEEN = 10.0  # seconds of work before an estimate is one: the first steps are slower than the others
 UNDRAWN = TaskID(-1)
+PREPARING = "preparing"
 A_MINUTE = 60.0  # seconds between two lines where nobody sees bars
 
 
@@ -60,6 +61,13 @@ def passing(what: str, total: int) -> Progress:
     """A bar of the command that runs, until so many are done: for work too deep within it to be handed a bar."""
     bars = _RUNNING.get()
     return no_progress if bars is None else bars.passing(what, total)
+
+
+def remark(text: str) -> None:
+    """A line of words of the command that runs, where anybody hears it: for work too deep in it to hold bars."""
+    bars = _RUNNING.get()
+    if bars is not None:
+        bars.say(text)
 
 
 def duration(seconds: float) -> str:
@@ -146,7 +154,7 @@ class Bars:
 
     def begin(self, stage: str) -> Callable[[int, int, Mapping[str, float]], None]:
         """A bar for a stage; what is returned takes each step, the number of steps, and the loss terms."""
-        work = self._add(stage, None, "preparing")
+        work = self._add(stage, None, PREPARING)
 
         def step(number: int, steps: int, values: Mapping[str, float]) -> None:
             if work.total is None:  # a resumed stage begins in its middle
@@ -180,6 +188,7 @@ class Bars:
             self._hear(work, number)
             if work.done == total:
                 self._remove(work)
+                self._prepared(f"{total:,} {what}")
 
         return advance
 
@@ -199,6 +208,13 @@ class Bars:
     def _remove(self, work: "_Work") -> None:
         self.works.remove(work)
         self.bars.remove_task(work.task)
+
+    def _prepared(self, what: str) -> None:
+        """What a stage that is still preparing has behind it."""
+        for work in self.works:
+            if work.note.startswith(PREPARING):
+                work.note = f"{PREPARING}: {what}"
+                self.bars.update(work.task, note=work.note)
 
     def _hear(self, work: "_Work", number: int) -> None:
         """More of a piece of work is done; what takes long is said once, as soon as that can be told."""

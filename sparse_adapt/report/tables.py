@@ -145,8 +145,14 @@ class ComparedFigures(TypedDict, total=False):
 
 
 class Retained(ComparedFigures, total=False):
-    """What a model keeps, by queries of one kind; of the general ones each row of `selection.general` as well."""
+    """What a model keeps, by queries of one kind; of the general ones each row of `selection.general` as well.
 
+    low, high: the 95 % interval of the difference.
+    """
+
+    queries: int
+    low: Figures
+    high: Figures
     rows: list[dict[str, Any]]
 
 

@@ -1,4 +1,4 @@
-"""Whether a difference is more than chance: intervals by resampling, a test by random signs, many tests together."""
+"""Whether a difference is more than chance: an interval of 95 %; for `evaluate` a test by random signs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 Values = NDArray[np.float64]
 
-RESAMPLES = 2000
-LEVEL = 0.95
+TWO_SIDED = 1.96  # standard errors beyond which 1 chance in 20 lies, on both sides together
 ROUNDS = 10_000  # random sign patterns of a test
 EXACT = 13  # with up to this many differences all sign patterns are tried: 2 ** 13 is less than ROUNDS
 ROUNDS_AT_ONCE = 500
@@ -24,27 +23,19 @@ class Interval:
     high: float
 
 
-def interval(values: Values, *, seed: int = 0) -> Interval:
-    """The mean of values (Q), with a percentile bootstrap over them (Efron 1979)."""
-    resamples = resampled_means(values[None, :], np.random.default_rng(seed))[0]
-    return Interval(float(values.mean()), *bounds(resamples))
+def interval(values: Values) -> Interval:
+    """The mean of values (Q), and 1.96 standard errors to either side.
 
-
-def bounds(resamples: Values) -> tuple[float, float]:
-    """Between what the middle 95 % of resamples (RESAMPLES) lie."""
-    low, high = np.quantile(resamples, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
-
-
-def resampled_means(values: Values, generator: np.random.Generator) -> Values:
-    """Means of rows (R, Q) over `RESAMPLES` draws of Q queries with replacement: (R, RESAMPLES).
-
-    How often each query is drawn is what counts, so a resample is one multinomial draw.
+    Of a single value nothing is known of the error; it counts as the whole range of a measure.
     """
-    queries = values.shape[1]
-    counts = generator.multinomial(queries, np.full(queries, 1 / queries), size=RESAMPLES)
-    means: Values = values @ counts.T / queries
-    return means
+    mean = float(values.mean())
+    error = TWO_SIDED * (float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 1.0)
+    return Interval(mean, mean - error, mean + error)
+
+
+def paired(ours: Values, theirs: Values) -> Interval:
+    """What one model reaches beyond another on the same queries (Q): a gain above 0, a loss below, else chance."""
+    return interval(ours - theirs)
 
 
 def randomisation_test(differences: Values, generator: np.random.Generator) -> float:

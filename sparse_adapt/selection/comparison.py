@@ -20,7 +20,7 @@ from sparse_adapt.collection.sources import judged_split
 from sparse_adapt.collection.streams import evenly
 from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.activity import Activity
 from sparse_adapt.retrieve.evaluate import (
     Collection,
     ModelResult,
@@ -36,9 +36,8 @@ from sparse_adapt.selection.evidence import (
     KNOWN_ITEMS,
     SYNTHETIC,
     Evidence,
-    by_error,
     by_kind,
-    by_resampling,
+    evidence_of,
 )
 from sparse_adapt.selection.models import (
     RANKING,
@@ -49,7 +48,8 @@ from sparse_adapt.selection.models import (
 )
 from sparse_adapt.selection.record import Chosen, OnJudged
 from sparse_adapt.selection.retention import DEPTH, known_of, say_new
-from sparse_adapt.selection.rule import BESIDE_RANKING, decide
+from sparse_adapt.selection.rule import BESIDE_RANKING
+from sparse_adapt.selection.ruling import why_refused
 from sparse_adapt.synthetic.labels import Reworded, reworded
 from sparse_adapt.synthetic.queries import HELD
 
@@ -96,9 +96,7 @@ def weigh(
     """
     asks = definitions.definitions and definitions.labeller != "none"
     if asks:
-        says = np.asarray(
-            models[1].new_tokens_in([query.text for query in results[0].queries]).any(axis=1), np.bool_
-        )
+        says = Activity.of(models[1], [query.text for query in results[0].queries], "query").says_any
         chosen = says if says.all() else ~says
         results = (results[0].among(chosen), results[1].among(chosen))
         ranked = None if ranked is None else ranked.among(chosen)
@@ -106,10 +104,12 @@ def weigh(
     both = encoded(*models, evenly(documents, DOCUMENTS))
     rows = [*by_kind(SYNTHETIC, model, base), *of_known_items(both)]
     if ranked is not None:
-        rows.append(by_error(BESIDE_RANKING, *(each.values[SYNTHETIC.measure] for each in (model, ranked))))
+        rows.append(
+            evidence_of(BESIDE_RANKING, *(each.values[SYNTHETIC.measure] for each in (model, ranked)))
+        )
     of_definitions, meaning = of_meaning(both, definitions, seed) if asks else ([], {})
     rows += of_definitions
-    return WeighedEvidence(rows, meaning, decide(rows).refused)
+    return WeighedEvidence(rows, meaning, why_refused(rows))
 
 
 def keep_or_refuse(
@@ -169,7 +169,7 @@ def of_known_items(both: Encoded) -> list[Evidence]:
     if known is None:
         return []
     base, model = (result.values[KNOWN_ITEMS.measure] for result in _results(both, known))
-    return [by_error(KNOWN_ITEMS.name, model, base)]
+    return [evidence_of(KNOWN_ITEMS.name, model, base)]
 
 
 def of_meaning(
@@ -206,14 +206,13 @@ def _by_term(texts: Sequence[Reworded], model: Values, base: Values) -> Evidence
     means = [
         np.array([values[terms == term].mean() for term in dict.fromkeys(terms)]) for values in (model, base)
     ]
-    return by_error(IN_OTHER_WORDS.name, *means)
+    return evidence_of(IN_OTHER_WORDS.name, *means)
 
 
 def _active_first(model: SparseEncoder, texts: Sequence[Reworded]) -> float:
     """Share of texts that give the term that they mean more weight than any other new term, and some."""
-    new = [token.token_id for token in model.new_tokens]
     place = {token.term.casefold(): row for row, token in enumerate(model.new_tokens)}
-    weights = encode(model, [each.text for each in texts], "query")[:, new].toarray()  # (B, D)
+    weights = Activity.of(model, [each.text for each in texts], "query").weights  # (B, D)
     own = [place.get(each.term.casefold(), 0) for each in texts]
     return float(
         np.mean(
@@ -224,7 +223,7 @@ def _active_first(model: SparseEncoder, texts: Sequence[Reworded]) -> float:
 
 def _saying(model: SparseEncoder, documents: Sequence[Document]) -> dict[str, list[int]]:
     """Rows of the documents that say each new term."""
-    mentions = model.new_tokens_in([document.full_text for document in documents])
+    mentions = Activity.of(model, [document.full_text for document in documents], "document").says
     rows = (np.flatnonzero(column).tolist() for column in mentions.T)
     return {
         token.term.casefold(): documents_with
@@ -294,6 +293,6 @@ def judged_evidence(base: SparseEncoder, model: SparseEncoder, judged: JudgedDoc
 def _of_judged(base: ModelResult, model: ModelResult) -> list[Evidence]:
     """A row for all queries, then one for each kind."""
     return [
-        by_resampling(kind or ALL, *(each.select(kind)[SYNTHETIC.measure] for each in (model, base)))
+        evidence_of(kind or ALL, *(each.select(kind)[SYNTHETIC.measure] for each in (model, base)))
         for kind in (None, *model.kinds)
     ]

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sparse_adapt.report.tables import Retained
-from sparse_adapt.retrieve.significance import Values, interval
+from sparse_adapt.retrieve.significance import Values, paired
 
 if TYPE_CHECKING:
     from sparse_adapt.retrieve.evaluate import ModelResult  # whose measures take long to load
 
 FEWEST = 16  # queries of a kind that speak for themselves
-ONE_SIDED = 1.645  # standard errors beyond which 1 chance in 20 lies
 
 
 class Kind(NamedTuple):
@@ -29,9 +28,11 @@ class Kind(NamedTuple):
         """What the base model and the adapted one reach, by what `retention.retention_figures` says."""
         return retention[self.name]["baseline"][self.measure], retention[self.name]["model"][self.measure]
 
-    def in_words(self, base: float, model: float) -> str:
-        """Both figures, before and after."""
-        return f"{self.title} {base:.3f} -> {model:.3f}"
+    def evidence(self, retention: Mapping[str, Retained]) -> "Evidence":
+        """The same with between what the difference lies."""
+        figures = retention[self.name]
+        bounds = (figures[bound][self.measure] for bound in ("low", "high"))
+        return Evidence(self.title, figures["queries"], *self.figures(retention), *bounds)
 
 
 ALL = "all queries"
@@ -57,7 +58,7 @@ RETAINED = (GENERAL, GENERAL_RECALL, MIXED, KNOWN_ITEMS)  # of which nothing may
 
 
 class Evidence(NamedTuple):
-    """Queries of one kind: how many there are, what both models reach, and between what the gain lies."""
+    """Queries of one kind: how many there are, what both models reach, and between what the gain lies at 95 %."""
 
     kind: str
     queries: int
@@ -71,19 +72,29 @@ class Evidence(NamedTuple):
         """What the model reaches beyond the base model."""
         return self.model - self.base
 
+    @property
+    def gains(self) -> bool:
+        """Whether the model reaches more, beyond chance."""
+        return self.low > 0.0
+
+    @property
+    def loses(self) -> bool:
+        """Whether the model reaches less, beyond chance."""
+        return self.high < 0.0
+
     def __str__(self) -> str:
         return f"{self.kind} {100 * self.gain:+.1f} ± {50 * (self.high - self.low):.1f} points"
 
 
-def by_error(kind: str, model: Values, base: Values) -> Evidence:
-    """What two models reach on queries (Q), with the standard error of their differences.
+def retained_in(retention: Mapping[str, Retained]) -> list[Evidence]:
+    """What is left of the base model's knowledge, a row for each of `RETAINED` that was measured beside a baseline."""
+    return [kind.evidence(retention) for kind in RETAINED if "low" in retention.get(kind.name, {})]
 
-    Of a single query nothing is known of the error; it counts as the whole range of the measure.
-    """
-    gaps = model - base
-    error = ONE_SIDED * (float(gaps.std(ddof=1) / np.sqrt(len(gaps))) if len(gaps) > 1 else 1.0)
-    before, after = float(base.mean()), float(model.mean())
-    return Evidence(kind, len(gaps), before, after, after - before - error, after - before + error)
+
+def evidence_of(kind: str, model: Values, base: Values) -> Evidence:
+    """What two models reach on the same queries (Q)."""
+    gain = paired(model, base)
+    return Evidence(kind, len(model), float(base.mean()), float(model.mean()), gain.low, gain.high)
 
 
 def by_kind(kind: Kind, model: "ModelResult", base: "ModelResult") -> list[Evidence]:
@@ -93,12 +104,6 @@ def by_kind(kind: Kind, model: "ModelResult", base: "ModelResult") -> list[Evide
     enough = [str(each) for each in dict.fromkeys(kinds) if (kinds == each).sum() >= FEWEST]
     apart = [(f"{kind.name} ({each})", kinds == each) for each in enough] if len(enough) > 1 else []
     return [
-        by_error(kind.name, ours, theirs),
-        *(by_error(name, ours[rows], theirs[rows]) for name, rows in apart),
+        evidence_of(kind.name, ours, theirs),
+        *(evidence_of(name, ours[rows], theirs[rows]) for name, rows in apart),
     ]
-
-
-def by_resampling(kind: str, model: Values, base: Values) -> Evidence:
-    """What two models reach on queries (Q), with the 95 % interval of a bootstrap over them."""
-    gain = interval(model - base)
-    return Evidence(kind, len(model), float(base.mean()), float(model.mean()), gain.low, gain.high)

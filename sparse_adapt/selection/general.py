@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from sparse_adapt.collection.readers import Query
 from sparse_adapt.report.tables import Retained, Row, Table
-from sparse_adapt.retrieve.significance import Values, interval
-from sparse_adapt.selection.evidence import GENERAL
+from sparse_adapt.retrieve.significance import Values, interval, paired
+from sparse_adapt.selection.evidence import GENERAL, Evidence
 from sparse_adapt.stages.card import general_columns
 
 RANKED, FIRST = (
@@ -48,15 +48,15 @@ class GeneralRow(NamedTuple):
     first_high: float
 
     @property
-    def most(self) -> float:
-        """As much as may be lost, at 95 %."""
-        return max(0.0, -self.low)
-
-    @property
     def change(self) -> float:
         """What the model reaches beyond the baseline."""
         assert self.baseline is not None, "asked of one model alone"
         return self.model - self.baseline
+
+    def evidence(self) -> Evidence:
+        """The ranking alone, beside the baseline."""
+        base = self.model - self.change
+        return Evidence(GENERAL.title, self.questions, base, self.model, self.low, self.high)
 
 
 def question_word(text: str) -> str:
@@ -104,34 +104,15 @@ def _figures(
     """The model's mean over the chosen questions (Q,), the baseline's, and the interval of what tells."""
     model = ours[measure][chosen]
     base = None if theirs is None else theirs[measure][chosen]
-    mean = interval(model if base is None else model - base)
+    mean = interval(model) if base is None else paired(model, base)
     return float(model.mean()), None if base is None else float(base.mean()), mean.low, mean.high
-
-
-# -- in words -------------------------------------------------------------------------------------
-
-
-def general_sentences(rows: Sequence[GeneralRow]) -> Iterator[str]:
-    """What may be said of general questions: the most that is lost at 95 %, of how many; then both figures by kind."""
-    if not rows:
-        return
-    kinds, whole = [row for row in rows if row.by == KIND], rows[0]
-    questions = f"{whole.questions:,} general questions"
-    questions += f" ({_listed([each.group for each in kinds])})" if kinds else ""
-    yield f"loses at most {100 * whole.most:.1f} points of nDCG@10 on {questions}, at 95 %"
-    ranked = "; ".join(f"{each.group} {each.baseline:.3f} -> {each.model:.3f}" for each in kinds or [whole])
-    yield f"nDCG@10 by kind: {ranked}; first passage right {whole.first_baseline:.1%} -> {whole.first:.1%}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def general_table(rows: Sequence[GeneralRow]) -> Table:
     """A row for all questions, for each kind and for each question word."""
     compared = bool(rows) and rows[0].baseline is not None
     what = "change of nDCG@10" if compared else "mean of nDCG@10"
-    note = f"from, to: the 95 % interval of the {what}, by bootstrap over the questions. first right: the share of "
+    note = f"from, to: the 95 % interval of the {what}, 1.96 standard errors to either side. first right: the share of "
     note += "questions whose first passage is the one that answers them."
     shown: list[Row] = [{**row._asdict(), "change": row.change if compared else None} for row in rows]
     return Table("General questions", general_columns(compared=compared), shown, note)

@@ -3,8 +3,8 @@
 There are the base model, the model before distillation, the distilled one and those between the two, where an
 interpolation weight of .5 guards against forgetting; each as it is, and with every token weighed by how much it
 tells (`token_scales.json`): by the token scales that distillation taught or by powers of them, elsewhere by the
-documents' idf. Among the distilled ones that can't be told from the best by more than a standard error, the
-one nearest to where it came from is kept: what a corpus says of how much a word tells is wrong for other
+documents' idf. Among the distilled ones that lose nothing to the best beyond chance, the one
+nearest to where it came from is kept: what a corpus says of how much a word tells is wrong for other
 texts, and less of it is less wrong. Dimensions: V vocabulary."""
 
 import copy
@@ -24,7 +24,7 @@ from sparse_adapt.report.progress import Progress, no_progress, passing
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_model, evaluate_vectors
 from sparse_adapt.retrieve.hybrid import token_weights
-from sparse_adapt.retrieve.significance import interval, randomisation_test
+from sparse_adapt.retrieve.significance import paired
 from sparse_adapt.selection.evidence import GENERAL, by_kind
 from sparse_adapt.selection.general import GeneralRow, general_rows
 from sparse_adapt.selection.record import Chosen, Tried
@@ -349,18 +349,15 @@ def choose_without_words(candidates: Sequence[ComparedModel]) -> Picked:
 def may_forget(model: ModelResult, base: ModelResult) -> bool:
     """Whether a model may lose more than `FORGETS` on general questions, or loses as much on a kind beyond chance.
 
-    What may be lost is the low end of the 95 % interval that `general_rows` has and the verdict says; chance on a kind:
-    1 in 20.
+    What may be lost is the low end of the 95 % interval that `general_rows` has and the verdict says.
     """
-    low = interval(model.values[MEASURE] - base.values[MEASURE]).low
-    falling = (kind for kind in by_kind(GENERAL, model, base)[1:] if kind.high < 0.0)
-    return low < -FORGETS or any(kind.gain < -FORGETS for kind in falling)
+    whole, *kinds = by_kind(GENERAL, model, base)
+    return whole.low < -FORGETS or any(kind.loses and kind.gain < -FORGETS for kind in kinds)
 
 
 def _is_worse(result: ModelResult, best: ModelResult) -> bool:
-    """Whether a mean is below another by more than a standard error of the difference."""
-    gaps = best.values[MEASURE] - result.values[MEASURE]
-    return bool(gaps.mean() > gaps.std() / np.sqrt(max(1, len(gaps))))
+    """Whether a model reaches less than another beyond chance."""
+    return paired(result.values[MEASURE], best.values[MEASURE]).high < 0.0
 
 
 def token_scales_from(encoder: SparseEncoder, documents: Sequence[Document]) -> TokenScales:
@@ -375,7 +372,7 @@ def record(choice: Choice) -> Chosen:
     base = choice.tried[0]
     rows: list[Tried] = []
     for each in choice.tried:
-        gaps = each.result.values[MEASURE] - base.result.values[MEASURE]
+        gain = paired(each.result.values[MEASURE], base.result.values[MEASURE])
         general = {}
         if each.general is not None:
             reached = round(each.general.means()[MEASURE], 5)
@@ -386,8 +383,9 @@ def record(choice: Choice) -> Chosen:
             "weighed": each.weighed,
             **{name: round(value, 5) for name, value in each.figures.items()},
             **general,
-            "difference": round(float(gaps.mean()), 5),
-            "p_value": round(randomisation_test(gaps, np.random.default_rng(0)), 5),
+            "difference": round(gain.value, 5),
+            "low": round(gain.low, 5),
+            "high": round(gain.high, 5),
         }
         rows.append(cast("Tried", row))
     return {

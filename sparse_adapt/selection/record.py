@@ -15,7 +15,8 @@ Tried = TypedDict(
         "nonzero_query": float,
         "may_forget": bool,
         "difference": float,
-        "p_value": float,
+        "low": float,
+        "high": float,
     },
     total=False,
 )  # a model that was tried on the queries set aside

@@ -26,27 +26,24 @@ from sparse_adapt.collection.streams import evenly
 from sparse_adapt.model.exact.words import FIRST_WORD
 from sparse_adapt.model.idf import TokenScales
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.model.tokens import TokenIds
 from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.report.tables import Retained
-from sparse_adapt.retrieve.columns import beside, only
+from sparse_adapt.retrieve.activity import Activity, background_queries, new_terms, weights_of
+from sparse_adapt.retrieve.columns import beside
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors
 from sparse_adapt.retrieve.hybrid import document_vectors, query_vectors, rescaled
-from sparse_adapt.retrieve.significance import Values, holm, randomisation_test
+from sparse_adapt.retrieve.significance import Values, holm, paired, randomisation_test
 from sparse_adapt.selection.evidence import BACKGROUND, GENERAL, KNOWN_ITEMS, MIXED
 from sparse_adapt.selection.general import FIRST, RANKED, general_rows
 from sparse_adapt.selection.questions import general_collection
-from sparse_adapt.synthetic.background import LIKE_QUERIES, synthetic
 
 LOOKED_AT = 10  # documents of a query that people look at
 DEPTH = 100  # documents of a query that are looked at here
 KNOWN_DOCUMENTS = 500
-BACKGROUND_SEED = 65_537  # of background texts, other ones than stages are taught by
 SHOWN = (RANKED, FIRST, "mrr@10", "recall@100")
 DOCUMENTS, KNOWN = 500, 500  # of a run's corpus; known items, about
-BACKGROUND_TEXTS = (
-    4_000  # texts that mean anything, half of them like queries; the same wherever a figure is of them
-)
 WORD = re.compile(r"[^\W\d_]+")
 TELLING = 5.8  # zipf frequency (Speer 2022, wordfreq) from which on a word tells no document from another
 WORDS, WINDOWS = (2, 4), (6, 12)  # telling words in any order, and words in a row
@@ -109,28 +106,15 @@ def with_exact_words(model: SparseEncoder, encoded: EncodedCollection) -> Encode
     )
 
 
-def new_terms(model: SparseEncoder) -> list[list[int]]:
-    """The tokens that a model was given, each a term by itself."""
-    return [[token.token_id] for token in model.new_tokens]
+def active(queries: csr_matrix, terms: Sequence[TokenIds]) -> Values:
+    """1 for each query (queries, V) with weight for a term, all of its tokens; 0 for others: (queries,)."""
+    return np.asarray((weights_of(queries, terms) > 0).any(axis=1), np.float64)
 
 
-def activates(queries: csr_matrix, terms: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
-    """Which texts have weight for a term, all of its tokens: (texts,)."""
-    active = np.zeros(queries.shape[0], dtype=np.bool_)
-    for tokens in terms:
-        weights = only(queries, np.array(sorted(tokens), np.int32))
-        active |= np.asarray((weights > 0).sum(axis=1)).ravel() == len(tokens)
-    return active
-
-
-def background_queries(seed: int = BACKGROUND_SEED) -> list[str]:
-    """Texts like queries that mean anything."""
-    return synthetic(BACKGROUND_TEXTS, seed)[LIKE_QUERIES]
-
-
-def background_false_activations(model: SparseEncoder, terms: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
-    """Which background queries activate a term: (queries,)."""
-    return activates(encode(model, background_queries(), "query"), terms)
+def with_background(groups: Groups, model: SparseEncoder, terms: Sequence[TokenIds]) -> Groups:
+    """The measures of a model, and background texts that activate a term."""
+    there = active(encode(model, background_queries(), "query"), terms)
+    return {**groups, BACKGROUND.name: {BACKGROUND.measure: there}}
 
 
 def retention_of(
@@ -138,12 +122,12 @@ def retention_of(
     domain: EncodedCollection,
     general: EncodedCollection,
     known: Collection | None,
-    terms: Sequence[Sequence[int]],
+    terms: Sequence[TokenIds],
 ) -> Groups:
     """The four measures of one model, by kind of query. `terms`: the tokens of each new term."""
     alone = evaluate_vectors(general.queries, general.documents, general.collection, DEPTH)
     groups: Groups = {GENERAL.name: {name: alone.values[name] for name in SHOWN}}
-    groups[GENERAL.name]["false_activations"] = activates(general.queries, terms).astype(np.float64)
+    groups[GENERAL.name]["false_activations"] = active(general.queries, terms)
     groups.update(_in_mixed_index(domain, general))
     if known is not None:
         queries = query_vectors(model, [query.text for query in known.queries])
@@ -164,7 +148,7 @@ def evaluate_with_retention(
         encoded = encode_collection(model, domain, progress)
         result = evaluate_vectors(encoded.queries, encoded.documents, domain)
         there = encode_collection(model, general, progress)
-        yield result, retention_of(model, encoded, there, known, new_terms(model))
+        yield result, retention_of(model, encoded, there, known, _terms(model))
 
 
 def texts_in(*collections: Collection) -> int:
@@ -221,7 +205,7 @@ def measure_retention(
     general: Sequence[EncodedCollection] = (),
     questions: int | None = None,
 ) -> dict[str, Retained]:
-    """Both models' means by kind and measure, differences and p-values. `documents`: of the corpus.
+    """Both models' means by kind and measure, and the differences. `documents`: of the corpus.
 
     `general`: vectors of the general questions and passages by either model, where they were made before; `questions`:
     how many are asked elsewhere, all by default.
@@ -250,12 +234,14 @@ def _known_in(models: Sequence[SparseEncoder], documents: Sequence[Document]) ->
 
 def _with_background(model: SparseEncoder, domain: Collection, general: EncodedCollection) -> Groups:
     """The four measures, with known items for the queries of the corpus; background texts that activate a term."""
-    known, terms = domain if domain.queries else None, new_terms(model)
+    known, terms = domain if domain.queries else None, _terms(model)
     groups = retention_of(model, encode_collection(model, domain), general, known, terms)
-    groups[BACKGROUND.name] = {
-        BACKGROUND.measure: background_false_activations(model, terms).astype(np.float64)
-    }
-    return groups
+    return with_background(groups, model, terms)
+
+
+def _terms(model: SparseEncoder) -> list[list[int]]:
+    """The tokens that a model was given, each a term by itself."""
+    return [[token] for token in new_terms(model)]
 
 
 # -- known items ----------------------------------------------------------------------------------
@@ -312,25 +298,24 @@ def known_of(documents: Sequence[Document], saying: NDArray[np.bool_]) -> Collec
 def say_new(models: Sequence[SparseEncoder], documents: Sequence[Document]) -> NDArray[np.bool_]:
     """Which documents say a token that one of the models was given: (documents,)."""
     texts = [document.full_text for document in documents]
-    saying = np.zeros(len(texts), dtype=np.bool_)
-    for model in models:
-        if model.new_tokens:
-            new = {token.token_id for token in model.new_tokens}
-            saying |= np.array([not new.isdisjoint(ids) for ids in model.tokenize(texts)])
-    return saying
+    marks = [Activity.of(model, texts, "document").says_any for model in models]
+    return np.asarray(np.any(marks, axis=0))
 
 
 # -- as plain values ------------------------------------------------------------------------------
 
 
 def retention_figures(
-    ours: Groups, baseline: Groups | None = None, *, questions: Sequence[Query] = (), seed: int = 0
+    ours: Groups, baseline: Groups | None = None, *, questions: Sequence[Query] = ()
 ) -> dict[str, Retained]:
-    """Means by kind and measure; beside a baseline its means, the differences, and p-values with Holm's correction.
+    """Means by kind and measure; beside a baseline its means, and the differences with their intervals.
 
     questions: the general ones, whose figures then stand by kind and by question word as well.
     """
-    figures = _all_figures(ours, baseline, seed)
+    figures: dict[str, Retained] = {
+        kind: {"model": _means(values)} if baseline is None else _compared(values, baseline[kind])
+        for kind, values in ours.items()
+    }
     if questions:
         rows = general_rows(
             questions, ours[GENERAL.name], None if baseline is None else baseline[GENERAL.name]
@@ -339,26 +324,33 @@ def retention_figures(
     return figures
 
 
-def _all_figures(ours: Groups, baseline: Groups | None, seed: int) -> dict[str, Retained]:
-    if baseline is None:
-        return {kind: {"model": _means(values)} for kind, values in ours.items()}
-    figures = {kind: _compared(values, baseline[kind], seed) for kind, values in ours.items()}
-    tests = [(kind, name) for kind in figures for name in figures[kind]["p_value"]]
-    adjusted = holm([figures[kind]["p_value"][name] for kind, name in tests])
-    for (kind, name), value in zip(tests, adjusted, strict=True):
-        figures[kind]["adjusted"][name] = value
-    return figures
-
-
-def _compared(ours: Mapping[str, Values], theirs: Mapping[str, Values], seed: int) -> Retained:
-    gaps = {name: values - theirs[name] for name, values in ours.items()}
+def _compared(ours: Mapping[str, Values], theirs: Mapping[str, Values]) -> Retained:
+    gaps = {name: paired(values, theirs[name]) for name, values in ours.items()}
     return {
+        "queries": len(next(iter(ours.values()))),
         "model": _means(ours),
         "baseline": _means(theirs),
-        "difference": _means(gaps),
-        "p_value": {name: randomisation_test(gap, np.random.default_rng(seed)) for name, gap in gaps.items()},
-        "adjusted": {},
+        "difference": {name: gap.value for name, gap in gaps.items()},
+        "low": {name: gap.low for name, gap in gaps.items()},
+        "high": {name: gap.high for name, gap in gaps.items()},
     }
+
+
+def with_p_values(
+    figures: dict[str, Retained], ours: Groups, baseline: Groups | None = None, seed: int = 0
+) -> dict[str, Retained]:
+    """The same with the p-value of each difference, as it is and with Holm's correction over all of them."""
+    if baseline is None:
+        return figures
+    tests = [(kind, name) for kind, values in ours.items() for name in values]
+    found = [
+        randomisation_test(ours[kind][name] - baseline[kind][name], np.random.default_rng(seed))
+        for kind, name in tests
+    ]
+    for (kind, name), p_value, adjusted in zip(tests, found, holm(found), strict=True):
+        figures[kind].setdefault("p_value", {})[name] = p_value
+        figures[kind].setdefault("adjusted", {})[name] = adjusted
+    return figures
 
 
 def _means(values: Mapping[str, Values]) -> dict[str, float]:

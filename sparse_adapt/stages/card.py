@@ -200,7 +200,8 @@ def _words(folder: Path) -> str:
     return (
         "## Exact words\n\nA document also matches by its words, as with BM25: they stand in its vector beside the "
         f"weights of tokens (`{EXACT_WORDS_FILE}` has their settings and statistics). sparse-adapt puts them there; "
-        "other programs that load this folder get the weights of tokens alone.\n"
+        "transformers, sentence-transformers and others that load this folder get all weights of tokens and no words: "
+        "a text matches there by what it means alone.\n"
     )
 
 

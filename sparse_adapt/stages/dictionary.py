@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.objectives.targets import LABELLER, many_steps
+from sparse_adapt.report.progress import remark
 from sparse_adapt.settings import setting
 from sparse_adapt.stages.inputs import CANDIDATES, CORPUS, Inputs, beside, inherited
 from sparse_adapt.stages.inputs import DICTIONARY as DEFINITIONS
@@ -80,6 +81,10 @@ class Dictionary(Warmup):
     def settled(self, *, queries: int = 0, terms: int = 0) -> Self:
         """These settings with nothing open: for so many new terms."""
         return self if self.steps is not None else self.model_copy(update={"steps": many_steps(terms, STEPS)})
+
+    def labelled_share(self, terms: int) -> float:
+        """The share of the texts that the labeller reads: in proportion where the steps are fewer than by default."""
+        return 1.0 if self.steps is None else min(1.0, self.steps / many_steps(terms, STEPS))
 
 
 PUBLISHED = PUBLISHED_WARMUP | {"entries": "whole"}  # one text for each entry
@@ -199,9 +204,14 @@ def dictionary(
     from sparse_adapt.objectives.meanings import defined_texts, queries_about
 
     read = defined_texts(encoder, definitions, others, whole=settings.entries == "whole")
-    settings = settings.settled(terms=len(encoder.new_tokens))
+    terms = len(encoder.new_tokens)
+    share, settings = settings.labelled_share(terms), settings.settled(terms=terms)
+    if share < 1.0 and settings.labeller != "none":
+        steps = f"{settings.steps:,} of {many_steps(terms, STEPS):,} steps"
+        remark(f"dictionary: {steps}, so {share:.0%} of the texts are labelled")
     examples = read.texts, read.about, settings, settings.steps_for(read.sayings)
-    return TermTask("dictionary", encoder, *examples, queries_about(encoder, queries), read.documents)
+    also = queries_about(encoder, queries)
+    return TermTask("dictionary", encoder, *examples, also, read.documents, share)
 
 
 DICTIONARY = Stage(

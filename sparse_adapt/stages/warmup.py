@@ -146,11 +146,12 @@ class TermTask:
         steps: int,
         also: "Sources | None" = None,
         documents: Sequence[int] = (),
+        share: float = 1.0,
     ) -> None:
         """`about`: (texts, D), which terms a text is about even where it doesn't say them.
 
         `also`: further sources of synthetic texts, which aren't read themselves. `documents`: the rows of those texts
-        that a search is to find.
+        that a search is to find. `share`: of the texts that a labeller reads, where few are learnt from.
         """
         import copy
 
@@ -173,7 +174,7 @@ class TermTask:
         self.anchored_texts = ANCHORED if self.anchored else 0  # synthetic texts
         sources = Sources(texts.ids, about)
         sources = sources if also is None else sources + also
-        self.meanings = meanings(reference, sources, settings.labeller, settings.seed, documents)
+        self.meanings = meanings(reference, sources, settings.labeller, settings.seed, documents, share)
         self.shared_features = shared_features(self.meanings, settings)
         self.vocabulary = domain_vocabulary(texts, settings.softmax)
         self.mask_id = encoder.tokenizer.mask_token_id

@@ -54,7 +54,7 @@ KEYWORDS, DROPPED = 0.3, 0.4  # share of reworded windows that lose words, and h
 SCORE_LENGTH = 10.0  # of words' scores for terms beside their vectors: so much faster they are learnt from
 WORDS_AT_ONCE = 1024
 BACKGROUND_ONE_IN = 2  # of the background texts that there are
-FEWER_EVERYDAY = 4  # one background text in so many drawn from anywhere
+BACKGROUND_ONE_IN = 4  # one background text in so many drawn from anywhere
 FEWEST = 10  # texts that teach a term, even where the labeller finds fewer
 
 
@@ -75,10 +75,12 @@ class LabelledMeanings:
         random: Generator,
         documents: Sequence[int] = (),
         a_term: int = POOL_A_TERM,
+        share: float = 1.0,
     ) -> None:
         """`documents`: which of the sources are documents that a search is to find, as rows.
 
-        `a_term`: texts that are made for each term, beside those that any stage makes.
+        `a_term`: texts that are made for each term, beside those that any stage makes. `share`: of the texts that are
+        made, and of the ordinary words, where little is learnt.
         """
         self.first_new = reference.old_size
         self.special = set(reference.tokenizer.all_special_ids)
@@ -91,7 +93,7 @@ class LabelledMeanings:
         weights, self.substitutes = associations(reference, self.cut, is_word)
         self.document_share = shares_of(weights)
         plain = np.setdiff1d(np.arange(self.first_new), list(self.special))  # for scripts without such words
-        words = (np.flatnonzero(is_word) if is_word.any() else plain)[:WORDS]
+        words = (np.flatnonzero(is_word) if is_word.any() else plain)[: round(WORDS * share)]
         self.glue, self.words = words[:GLUE], words[GLUE:] if len(words) > GLUE else words
         often = np.arange(1, len(self.words) + 1, dtype=np.float64) ** -RARER
         background = like_queries()[::BACKGROUND_ONE_IN]
@@ -103,7 +105,8 @@ class LabelledMeanings:
         self.vectors = vectors
         self.unknown = np.zeros_like(about)
         self.unknown[rows] = labeller.alike()
-        pool, by_model = self._made(min(LARGEST_POOL, POOL + a_term * about.shape[1]), random)
+        count = min(LARGEST_POOL, POOL + a_term * about.shape[1])
+        pool, by_model = self._made(max(1, round(share * count)), random)
         token_ids = reference.tokenize(list(background))
         of_pool = self._of_made(dense, _texts(reference, pool), by_model)
         self.made = len(pool)
@@ -129,7 +132,7 @@ class LabelledMeanings:
 
         Of the first, a share of background ones comes first; the rest are as often near to one document as to another.
         """
-        background = count // FEWER_EVERYDAY
+        background = count // BACKGROUND_ONE_IN
         rows = random.integers(self.made, len(self.pool), background).tolist()
         answers = random.choice(len(self.answered), count - background)
         rows += [int(random.choice(self.answered[answer])) for answer in answers]

@@ -88,7 +88,7 @@ def few_texts(monkeypatch):
         "synthetic.labelled.POOL_A_TERM": 50,
         "objectives.rows.FITTED": 50,
         "objectives.rows.STEPS": 5,
-        "selection.retention.BACKGROUND_TEXTS": 20,
+        "retrieve.activity.BACKGROUND_TEXTS": 20,
     }.items():
         monkeypatch.setattr(f"sparse_adapt.{name}", value)
 

@@ -238,7 +238,7 @@ ODD = (
 
 @pytest.mark.parametrize("cases", [100, pytest.param(2_000, marks=pytest.mark.nightly)])
 def test_requests_to_the_explorer(tiny_run, tmp_path, cases, monkeypatch):
-    monkeypatch.setattr("sparse_adapt.selection.retention.BACKGROUND_TEXTS", 80)
+    monkeypatch.setattr("sparse_adapt.retrieve.activity.BACKGROUND_TEXTS", 80)
     subject = explored(find_places(str(tiny_run), None, None))
     client = TestClient(
         make_app(subject, TOKEN, PORT, tmp_path), f"http://{HOST}:{PORT}", False, follow_redirects=False

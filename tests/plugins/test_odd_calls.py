@@ -56,7 +56,8 @@ def calls(model, tiny, collection):
         sa.adapt: {"corpus": str(collection), "out": OUT, "model": tiny, "glossary": None, "columns": (),
                    "queries": None, "candidates": None, "teacher": "bm25", "llm": None, "stages": None,
                    "engine": "local", "workers": None, "until": "queries", **ONCE, "seed": 0},
-        model.encode: {"texts": ["a"], "side": "document", "progress": False},
+        model.encode: {"texts": ["a"], "side": "document", "progress": False, "show_progress_bar": False,
+                       "batch_size": 8},
         model.save: {"folder": OUT, "overwrite": False},
     }  # fmt: skip
 

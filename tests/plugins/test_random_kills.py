@@ -28,7 +28,7 @@ def few_texts(monkeypatch):
     """General knowledge is asked by few texts, so that a moment is more likely in what is written."""
     monkeypatch.setattr("sparse_adapt.selection.questions.MOST", 20)
     monkeypatch.setattr("sparse_adapt.pipeline.demo.SOME", 20)
-    monkeypatch.setattr("sparse_adapt.selection.retention.BACKGROUND_TEXTS", 80)
+    monkeypatch.setattr("sparse_adapt.retrieve.activity.BACKGROUND_TEXTS", 80)
 
 
 def at_place(state: State) -> set[str]:

@@ -44,6 +44,8 @@ SYNTAXES = {
     ".jsonld": "json-ld",
 }
 NAMES = 1_000  # prefixes in XML, or names of a context in JSON-LD: rdflib takes the square of them in time
+TAGS = 200  # and attributes within a value of XML, which rdflib parses again at each
+OF_MARKUP = "http://www.w3.org/1999/02/22-rdf-syntax-ns#parseType"
 BASE = "http://localhost/"  # of the names in a file that says none; nothing is asked there
 TBX_ROOTS, TBX_ENTRIES = ("martif", "tbx"), ("termEntry", "conceptEntry")
 TBX_TERMS = ("tig", "termGrp", "termSec")  # that hold a term
@@ -200,22 +202,56 @@ def _without_prefixes(graph: "Graph") -> "NamespaceManager":
     return WithoutPrefixes(graph, bind_namespaces="none")
 
 
-def _check_prefixes(path: Location, content: bytes) -> None:
-    """Raise InputError for XML with many prefixes at one place, which rdflib copies for each that is declared."""
+@dataclass(slots=True)
+class Markup:
+    """What rdflib copies for each prefix or tag of XML: prefixes at one place, tags and attributes within one value."""
+
+    prefixes: int = 0
+    most_prefixes: int = 0
+    depth: int = 0  # within a value
+    tags: int = 0
+    most_tags: int = 0
+
+    def declare(self, change: int) -> None:
+        """A prefix begins or ends."""
+        self.prefixes += change
+        self.most_prefixes = max(self.most_prefixes, self.prefixes)
+
+    def begin(self, attributes: Mapping[str, str]) -> None:
+        """A tag begins."""
+        if self.depth:
+            self.depth += 1
+            self.count(1 + len(attributes))
+        elif attributes.get(OF_MARKUP) not in (None, "Resource", "Collection"):
+            self.depth, self.tags = 1, 0
+
+    def end(self) -> None:
+        """A tag ends."""
+        self.depth -= self.depth > 0
+
+    def count(self, more: int) -> None:
+        """A value goes on with more marks."""
+        self.tags += more * (self.depth > 0)
+        self.most_tags = max(self.most_tags, self.tags)
+
+
+def _check_markup(path: Location, content: bytes) -> None:
+    """Raise InputError for XML with many prefixes at one place, or many tags in one value."""
     from xml.parsers import expat
 
-    parser, now, most = expat.ParserCreate(namespace_separator=" "), 0, 0
-
-    def count(change: int) -> None:
-        nonlocal now, most
-        now += change
-        most = max(most, now)
-
-    parser.StartNamespaceDeclHandler = lambda *_: count(1)
-    parser.EndNamespaceDeclHandler = lambda *_: count(-1)
+    parser, markup = expat.ParserCreate(namespace_separator=""), Markup()
+    parser.StartNamespaceDeclHandler = lambda *_: markup.declare(1)
+    parser.EndNamespaceDeclHandler = lambda *_: markup.declare(-1)
+    parser.StartElementHandler = lambda _, attributes: markup.begin(attributes)
+    parser.EndElementHandler = lambda _: markup.end()
+    parser.ProcessingInstructionHandler = lambda *_: markup.count(1)
     with suppress(expat.ExpatError):  # rdflib says what is broken
         parser.Parse(content, True)
-    _check_names(path, most)
+    _check_names(path, markup.most_prefixes)
+    if markup.most_tags > TAGS:
+        raise InputError(
+            path, f"has a value of {markup.most_tags:,} tags, where {TAGS:,} are read; write it as text"
+        )
 
 
 def _check_names(path: Location, names: int) -> None:
@@ -264,7 +300,7 @@ def _check_context(path: Location, content: bytes) -> None:
     _check_names(path, names)
 
 
-CHECKS = {"xml": (_check_entities, _check_prefixes), "json-ld": (_check_context,)}
+CHECKS = {"xml": (_check_entities, _check_markup), "json-ld": (_check_context,)}
 
 
 # -- TBX -----------------------------------------------------------------------------------------

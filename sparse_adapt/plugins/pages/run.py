@@ -39,7 +39,7 @@ WORDS = (
         "words of general English, drawn as often as people use them; it means none of the terms",
     ),
     (
-        "false_activation",
+        "false activation",
         "a background query, or another one that doesn't mean a term, that activates it all the same",
     ),
     (

@@ -16,11 +16,11 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.report import Report
 from sparse_adapt.pipeline.run import Finished, read_finished
 from sparse_adapt.report.progress import Progress, no_progress
+from sparse_adapt.retrieve.activity import Activity, Bools, background_queries
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors
 from sparse_adapt.retrieve.hybrid import document_vectors, query_vectors
 from sparse_adapt.retrieve.search import Searcher
 from sparse_adapt.selection.comparison import JudgedDocuments
-from sparse_adapt.selection.retention import background_queries
 from sparse_adapt.stages.record import StageRecord
 
 
@@ -93,29 +93,34 @@ class RunSubject:
         return {}
 
     @cached_property
-    def rows_with_term(self) -> dict[int, list[int]]:
-        """New token -> the rows of the documents that say it."""
-        model = self.final.model
-        mentions = model.new_tokens_in([each.full_text for each in self.documents])
-        rows = (np.flatnonzero(column).tolist() for column in mentions.T)
-        return {token.token_id: rows_of for token, rows_of in zip(model.new_tokens, rows, strict=True)}
+    def documents_activity(self) -> Activity:
+        """What the documents say and activate of the new terms."""
+        texts = [each.full_text for each in self.documents]
+        return Activity.of(self.final.model, texts, "document", vectors=self.final.documents)
 
     @cached_property
-    def queries_meaning(self) -> dict[int, list[int]]:
-        """New token -> the rows of the judged queries that don't say it, and whose relevant documents do."""
-        if self.judged is None:
-            return {}
-        written = self.final.model.tokenize([query.text for query in self.judged.queries], "query")
+    def queries_activity(self) -> Activity:
+        """The same of the judged queries; of none where nothing is judged."""
+        texts = [] if self.judged is None else [query.text for query in self.judged.queries]
+        return Activity.of(self.final.model, texts, "query", vectors=self.final.queries)
+
+    @cached_property
+    def background_activity(self) -> Activity:
+        """The same of the background queries."""
+        return Activity.of(self.final.model, self.background_texts, "query", vectors=self.final.background)
+
+    @cached_property
+    def means(self) -> Bools:
+        """Which judged query means which new term, doesn't say it, and its relevant documents do: (queries, T)."""
+        says = self.queries_activity.says
+        means = np.zeros_like(says)
         row_of = {document.document_id: row for row, document in enumerate(self.documents)}
-        saying: dict[int, set[int]] = {token_id: set(rows) for token_id, rows in self.rows_with_term.items()}
-        queries_of: dict[int, list[int]] = {token_id: [] for token_id in saying}
-        for row, query in enumerate(self.judged.queries):
+        for row, query in enumerate(() if self.judged is None else self.judged.queries):
+            assert self.judged is not None, "else there is no query"
             grades = self.judged.judgements[query.query_id]
-            relevant = {row_of[name] for name, grade in grades.items() if grade > 0 and name in row_of}
-            for token_id, rows in saying.items():
-                if rows & relevant and token_id not in written[row]:
-                    queries_of[token_id].append(row)
-        return queries_of
+            relevant = [row_of[name] for name, grade in grades.items() if grade > 0 and name in row_of]
+            means[row] = self.documents_activity.says[relevant].any(axis=0)
+        return means & ~says
 
     # -- where it comes from ----------------------------------------------------------------------
 

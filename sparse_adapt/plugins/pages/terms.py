@@ -6,9 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
-from sparse_adapt.collection.readers import Query
 from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import names_of
@@ -28,8 +26,7 @@ from sparse_adapt.report.sections import (
     TableRows,
 )
 from sparse_adapt.report.tables import Column, Row, Table, percentage
-from sparse_adapt.retrieve.columns import only
-from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.activity import Activity
 
 SHOWN = 40  # terms in full
 EXPLAINED = 6  # terms whose weight is shown by position
@@ -86,40 +83,34 @@ class TermFindings(NamedTuple):
 
 def find_terms(subject: RunSubject) -> list[TermFindings]:
     """Every new term, those of most documents first."""
-    texts = [query.text for query in subject.own_queries]
-    own = encode(subject.final.model, texts, "query")
-    findings = [_find(subject, token, own) for token in subject.final.model.new_tokens]
+    own = Activity.of(subject.final.model, [query.text for query in subject.own_queries], "query")
+    findings = [
+        _find(subject, place, token, own) for place, token in enumerate(subject.final.model.new_tokens)
+    ]
     findings.sort(key=lambda each: (-len(each.rows), each.token.token_id))
     return findings
 
 
-def _find(subject: RunSubject, token: NewToken, own: csr_matrix) -> TermFindings:
-    final = subject.final
-    in_documents = column_of_token(final.documents, token.token_id)
-    rows = subject.rows_with_term[token.token_id]
-    others = np.delete(in_documents, rows)
-    judged: tuple[Query, ...] = () if subject.judged is None else subject.judged.queries
-    in_queries = column_of_token(final.queries, token.token_id)
-    semantic = subject.queries_meaning.get(token.token_id, [])
-    background = column_of_token(final.background, token.token_id)
-    mine = column_of_token(own, token.token_id)
+def _find(subject: RunSubject, place: int, token: NewToken, own: Activity) -> TermFindings:
+    """The findings on the new term of a place."""
+    documents, queries, background = (
+        each.weights[:, place]
+        for each in (subject.documents_activity, subject.queries_activity, subject.background_activity)
+    )
+    says, means = subject.documents_activity.says[:, place], subject.means[:, place]
+    asked = [subject.queries_activity.texts[row] for row in np.flatnonzero(means).tolist()]
     return TermFindings(
         token=token,
-        pieces=" ".join(names_of(final.model.tokenizer, token.pieces)),
-        rows=rows,
-        mention_weight=float(in_documents[rows].mean()) if rows else None,
-        meaning_weight=float(in_queries[semantic].mean()) if semantic else None,
-        meaning=_heaviest([judged[row].text for row in semantic], in_queries[semantic]),
-        others=float((others > 0).mean()) if len(others) else 0.0,
+        pieces=" ".join(names_of(subject.final.model.tokenizer, token.pieces)),
+        rows=np.flatnonzero(says).tolist(),
+        mention_weight=float(documents[says].mean()) if says.any() else None,
+        meaning_weight=float(queries[means].mean()) if means.any() else None,
+        meaning=_heaviest(asked, queries[means]),
+        others=float((documents[~says] > 0).mean()) if not says.all() else 0.0,
         background=float((background > 0).mean()),
         false_activations=_heaviest(subject.background_texts, background),
-        own=_heaviest([query.text for query in subject.own_queries], mine),
+        own=_heaviest(own.texts, own.weights[:, place]),
     )
-
-
-def column_of_token(vectors: csr_matrix, token_id: int) -> NDArray[np.float32]:
-    """The weights of one token: (texts)."""
-    return np.asarray(only(vectors, np.array([token_id], np.int32)).toarray()[:, 0])
 
 
 def _heaviest(texts: Sequence[str], weights: NDArray[np.float32]) -> list[ActivatingText]:
@@ -167,18 +158,13 @@ def _anchor(token: NewToken) -> str:
 
 def _picture(subject: RunSubject) -> Picture:
     """The weights of all terms, by the texts that have them."""
-    final, ids = subject.final, [token.token_id for token in subject.final.model.new_tokens]
+    documents, says = subject.documents_activity.weights, subject.documents_activity.says
     groups: dict[str, list[float]] = {
-        name: [] for name in (MENTIONS, MEANINGS, "other documents", "background queries")
+        MENTIONS: documents[says].tolist(),
+        MEANINGS: subject.queries_activity.weights[subject.means].tolist(),
+        "other documents": documents[~says].tolist(),
+        "background queries": subject.background_activity.weights.ravel().tolist(),
     }
-    for token_id in ids:
-        weights, rows = column_of_token(final.documents, token_id), subject.rows_with_term[token_id]
-        groups[MENTIONS] += weights[rows].tolist()
-        groups["other documents"] += np.delete(weights, rows).tolist()
-        groups[MEANINGS] += column_of_token(final.queries, token_id)[
-            subject.queries_meaning.get(token_id, [])
-        ].tolist()
-        groups["background queries"] += column_of_token(final.background, token_id).tolist()
     rows_: list[Row] = [
         {"name": name, "value": round(value, 3)}
         for name, values in groups.items()

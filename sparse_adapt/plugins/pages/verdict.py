@@ -53,8 +53,7 @@ def verdict_section(subject: RunSubject) -> Section:
 
 def _gained(gains: Sequence[Evidence], judged_by: str) -> list[Part]:
     rows: list[Row] = [{**gain._asdict(), "difference": gain.gain} for gain in gains]
-    note = f"nDCG@10 of {judged_by}. The last two columns are the 95 % interval of the difference, by bootstrap over "
-    note += "the queries."
+    note = f"nDCG@10 of {judged_by}. The last two columns are the 95 % interval of the difference."
     if any(gain.queries < FEW for gain in gains):
         note += f" Fewer than {FEW} queries of a kind say little."
     named: list[Row] = [

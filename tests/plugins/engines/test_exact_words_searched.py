@@ -168,12 +168,17 @@ def test_a_diagnosis_shows_what_the_exact_words_of_a_term_weigh(hybrid, twelve_d
     report = diagnose("zorvex", hybrid, twelve_documents)
     (word,) = report.exact_words
     settings = hybrid.words.settings
-    assert (word.word, word.idf) == ("zorvex", settings.idf["zorvex"])
-    assert word.query_weight == pytest.approx(hybrid.words.weight * word.idf * settings.pieces, rel=1e-5)
-    assert 0 < word.document_weight <= 2
+    assert (word["word"], word["idf"]) == ("zorvex", settings.idf["zorvex"])
+    assert word["query_weight"] == pytest.approx(
+        hybrid.words.weight * word["idf"] * settings.pieces, rel=1e-5
+    )
+    assert 0 < word["document_weight"] <= 2
     below = str(report).split("Exact words")[1].split()
-    assert [f"{each:.4f}" in below for each in (word.query_weight, word.document_weight)] == [True, True]
-    assert f"{word.document_weight:.4f}" in report.page("zorvex")
+    assert [f"{each:.4f}" in below for each in (word["query_weight"], word["document_weight"])] == [
+        True,
+        True,
+    ]
+    assert f"{word['document_weight']:.4f}" in report.page("zorvex")
     plain = diagnose("zorvex", SparseEncoder.load(str(tiny_model)), twelve_documents)
     assert (
         plain.exact_words == () and "exact_words" not in plain.to_dict() and "Exact words" not in str(plain)

@@ -217,6 +217,8 @@ LAUGHS = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 10))
         ("g.ttl", "<a> <b> ", ": broken RDF"),
         ("g.rdf", SKOS.replace("RDF", "RDF " + " ".join(f'xmlns:p{n}="http://p/{n}#"' for n in MANY), 1),
          r": declares 8,\d+ prefixes, where 1,000 are read"),
+        ("g.rdf", SKOS.replace("</rdf:RDF>", f'<rdf:Alt><rdf:_1 rdf:parseType="Literal">{"<i>a</i>" * 8_000}</rdf:_1>'
+                               '</rdf:Alt></rdf:RDF>'), ": has a value of 8,000 tags, where 200 are read"),
         ("g.jsonld", json.dumps({"@context": {f"p{n}": f"http://p/{n}#" for n in MANY}, "p1:a": "x"}),
          ": declares 8,000 prefixes"),
         ("g.obo", OBO.replace('"spend plan"', "spend plan"), ":8: broken OBO"),

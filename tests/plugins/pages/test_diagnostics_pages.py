@@ -22,7 +22,7 @@ def test_a_page_of_a_term_has_its_sections_the_state_first(model, twelve_documen
     found = [page.index(f'-title">{title}') for title in titles]
     assert found == sorted(found) and page.index("zorvex  ") < found[0]
     assert 'role="img"' in page and "Logits of zorvex by position" in page
-    assert f"{report.weights[0].encoder_weight:.4f}" in page
+    assert f"{report.weights[0]['encoder_weight']:.4f}" in page
     assert "sparse-adapt" in page
 
 

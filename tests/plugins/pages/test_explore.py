@@ -1,5 +1,6 @@
 """The explorer: every view, what it refuses, and the model that its slider saves."""
 
+import json
 import re
 import shutil
 import socket
@@ -10,6 +11,7 @@ from urllib.request import urlopen
 
 import numpy as np
 import pytest
+import torch
 from browsing import SIZES, browsing
 from conftest import refused
 from starlette.testclient import TestClient
@@ -21,8 +23,15 @@ from sparse_adapt.pipeline.words import WordOptions, exact_words
 from sparse_adapt.plugins.pages.explorer import connections, server
 from sparse_adapt.plugins.pages.explorer.server import HOST, listen, make_app, serve
 from sparse_adapt.plugins.pages.explorer.subject import ExploredPlaces, explored, find_places
+from sparse_adapt.plugins.pages.explorer.terms import terms_page
+from sparse_adapt.plugins.pages.explorer.views import Addresses
 from sparse_adapt.plugins.pages.queries import rankings_of, weighed
+from sparse_adapt.plugins.pages.subject import read_subject
+from sparse_adapt.plugins.pages.terms import find_terms
+from sparse_adapt.plugins.pages.verdict import verdict_section
+from sparse_adapt.retrieve.activity import Activity, background_queries
 from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.selection.retention import measure_retention
 
 TOKEN, PORT = "secret", 8765
 HOSTILE = "</title><script>alert(1)</script>\x1b[2J\u202eevil"
@@ -31,7 +40,7 @@ HOSTILE = "</title><script>alert(1)</script>\x1b[2J\u202eevil"
 @pytest.fixture(scope="module", autouse=True)
 def few_background_queries():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sparse_adapt.selection.retention.BACKGROUND_TEXTS", 80)
+        patch.setattr("sparse_adapt.retrieve.activity.BACKGROUND_TEXTS", 80)
         yield
 
 
@@ -463,3 +472,31 @@ def test_exact_words_are_shown_and_marked(tiny_run, tmp_path):
     assert "=zorvex" in client.get(f"/{TOKEN}/document?name=d07").text
     token_id = next(iter(subject.terms))
     assert "nearest tokens" in client.get(f"/{TOKEN}/term/{token_id}", params={"amount": "0.5"}).text
+
+
+def test_background_queries_that_activate_a_term_are_one_figure_everywhere(
+    sparse_adapt, tiny_run, zorvex_collection, tmp_path
+):
+    run = tmp_path / "run"
+    shutil.copytree(tiny_run, run)
+    base, final = SparseEncoder.load(tiny_run / "1-extend"), SparseEncoder.load(run / "4-distill")
+    activity = Activity.of(final, background_queries(), "query")
+    with torch.no_grad():  # so that half of them do
+        final.output_bias[activity.tokens] -= float(np.median(activity.logits))
+    shutil.rmtree(run / "4-distill")
+    final.save(run / "4-distill")
+    report = json.loads((run / "report.json").read_text())
+    report["retention"] = measure_retention(base, final, list(read_documents(zorvex_collection)))
+    (run / "report.json").write_text(json.dumps(report))
+    share = report["retention"]["background texts"]["model"]["false_activations"]
+    assert 0.3 < share < 0.7
+
+    words = ["--model", run / "4-distill", "--lower-bias", "zorvex=0", "-o", tmp_path / "calm", "--json"]
+    assert json.loads(sparse_adapt("calibrate", *words).out)["figures"][0]["before"] == share
+    looked_at = read_subject(run)
+    assert [each.background for each in find_terms(looked_at)] == [share]
+    left = next(part for part in verdict_section(looked_at).parts if part.kind == "fold").parts[0].table
+    assert left.rows[-1]["after"] == share
+    there = explored(find_places(str(run), None, None))
+    (table,) = terms_page(there, Addresses(TOKEN)).sections[0].parts
+    assert [row["background"] for row in table.table.rows] == [share]

@@ -11,7 +11,7 @@ from conftest import refused
 from sparse_adapt.collection.readers import Document, Query, write_documents, write_queries
 from sparse_adapt.files.marker import faults
 from sparse_adapt.plugins.pages.run import run_page, write_run_page
-from sparse_adapt.plugins.pages.states import heat_of, heat_of_all, read_texts, weights_at
+from sparse_adapt.plugins.pages.states import heat_of, heat_of_all, weights_at
 from sparse_adapt.plugins.pages.subject import read_subject
 from sparse_adapt.retrieve.encode import encode
 
@@ -57,7 +57,7 @@ def test_figures_of_the_verdict_are_those_of_evaluate(subject):
 def test_weights_at_positions_make_the_weight_of_the_vector(subject):
     model, text = subject.final.model, "who owns zorvex in the team"
     vector = encode(model, [text], "document")
-    read = read_texts(model, [text])[0]
+    read = model.tokenize([text])[0]
     for token_id in (model.new_tokens[0].token_id, int(vector.indices[0])):
         assert weights_at(model, read, token_id).max() == pytest.approx(vector[0, token_id], abs=1e-5)
 
@@ -163,7 +163,7 @@ def test_mistakes(sparse_adapt, tmp_path, monkeypatch, tiny_run, zorvex_collecti
 
 def test_lit_by_nothing_is_said(subject):
     model = subject.final.model
-    read = read_texts(model, ["a"])[0]
+    read = model.tokenize(["a"])[0]
     inactive = next(
         token for token in range(model.vocabulary_size) if not np.any(weights_at(model, read, token))
     )

@@ -160,7 +160,7 @@ def test_an_importance_is_told_from_the_tokens_around_a_word(encoder):
             assert masked.count(stage.mask_id) == len(word)
 
 
-def test_the_hardest_words_are_hidden_and_others_at_random(encoder):
+def test_the_hardest_words_are_masked_and_others_at_random(encoder):
     hard, any_of = dynamic(encoder, hardest=2), dynamic(encoder, hardest=2, masking="random")
     for step in range(12):
         batches = [stage.batch(random_at(0, step)) for stage in (hard, any_of)]

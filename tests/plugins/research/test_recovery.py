@@ -10,8 +10,13 @@ from sparse_adapt.errors import InputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.plugins.research.coin.coining import CoinSettings, replace_words
-from sparse_adapt.plugins.research.coin.recovery import measure_recovery, read_trial, recovered
-from sparse_adapt.retrieve.significance import interval, resampled_means
+from sparse_adapt.plugins.research.coin.recovery import (
+    measure_recovery,
+    read_trial,
+    recovered,
+    resampled_means,
+)
+from sparse_adapt.retrieve.significance import interval, paired
 
 
 def test_recovery_by_hand():
@@ -38,10 +43,11 @@ def test_harm_is_below_zero_and_everything_is_one():
         assert found is not None and found.value == found.low == found.high == pytest.approx(share)
 
 
-def test_an_interval_holds_the_mean_and_is_the_seeds():
+def test_an_interval_holds_the_mean_and_that_of_pairs_is_of_their_differences():
     values = np.random.default_rng(0).random(200)
     found = interval(values)
-    assert found == interval(values) != interval(values, seed=1)
+    of_pairs = paired(values + 0.5, np.full(200, 0.5))
+    assert (of_pairs.low, of_pairs.high) == pytest.approx((found.low, found.high))
     # standard error of a uniform variable's mean: sqrt(1 / 12 / 200) = .0204, 1.96 of them on either side
     assert found.high - found.low == pytest.approx(2 * 1.96 * 0.0204, rel=0.1)
     assert found.low < found.value < found.high

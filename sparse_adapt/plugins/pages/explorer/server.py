@@ -154,7 +154,7 @@ def _save(explored: Explored, at: Addresses, saves: Path) -> Callable[[Request],
             if token is None:
                 raise Missing
             amounts = amounts_with(explored, token, amount)
-            before_after = explored.scales_for(amounts).before_after(amounts)
+            before_after = explored.scales.before_after(amounts)
             save_calibrated(
                 explored.main.model, explored.places.model, amounts, before_after, Place(saves / name)
             )

@@ -1,7 +1,7 @@
 """What an explorer looks at: one model or two, a corpus with all its vectors, and what it may be judged by."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
@@ -17,13 +17,13 @@ from sparse_adapt.files.place import source_in
 from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.layout import is_dense
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.before_after import Amounts, EncodedTexts, Scales, raw_logits
+from sparse_adapt.pipeline.before_after import Scales
 from sparse_adapt.pipeline.run import REPORT_FILE, read_finished
 from sparse_adapt.plugins.pages.subject import EncodedSubject
 from sparse_adapt.report.progress import Progress, no_progress
+from sparse_adapt.retrieve.activity import Activity, Bools
 from sparse_adapt.retrieve.evaluate import Collection, read_collection
 from sparse_adapt.retrieve.hybrid import document_vectors, token_weights
-from sparse_adapt.selection.retention import background_queries
 from sparse_adapt.stages.record import read_before
 
 BEFORE, AFTER, ONLY = "before", "after", "model"
@@ -88,28 +88,18 @@ class Explored:
         return next((self.judged.judgements[name] for name in names), None)
 
     @cached_property
-    def background(self) -> list[str]:
-        """Queries that mean anything."""
-        return background_queries()
-
-    @cached_property
     def scales(self) -> Scales:
         """What an amount is weighed by that lowers a term; the documents' vectors are those that are there already."""
-        texts = EncodedTexts.encoded(self.main.model, token_weights(self.main.model, self.main.documents))
-        return Scales.over(texts, self.documents, self.judged)
+        model, texts = self.main.model, [document.full_text for document in self.documents]
+        vectors = token_weights(model, self.main.documents)
+        activity = Activity.of(model, texts, "document", vectors=vectors)
+        return Scales.over(activity, self.documents, self.judged)
 
-    @cached_property
-    def _raising(self) -> Scales:
-        """The same for an amount that raises a term, which may activate any document: all of them are read again."""
-        documents = self.scales.documents
-        assert documents is not None, "scales of a corpus"
-        texts = [document.full_text for document in self.documents]
-        logits = raw_logits(self.main.model, texts, "document")
-        return replace(self.scales, documents=replace(documents, logits=logits))
-
-    def scales_for(self, amounts: Amounts) -> Scales:
-        """What these amounts (T,) of the new terms are weighed by."""
-        return self._raising if (amounts < 0).any() else self.scales
+    @property
+    def says(self) -> Bools:
+        """Which document says which new term: (documents, T)."""
+        assert self.scales.documents is not None, "scales of a corpus"
+        return self.scales.documents.activity.says
 
 
 def find_places(source: str, against: str | None, corpus: str | None) -> ExploredPlaces:

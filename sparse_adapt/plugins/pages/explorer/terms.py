@@ -5,18 +5,17 @@ raises it.
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparse_adapt.errors import ModelError
 from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.tokens import names_of
-from sparse_adapt.pipeline.before_after import Amounts, EncodedTexts
+from sparse_adapt.pipeline.before_after import Amounts, SearchedTexts
 from sparse_adapt.pipeline.calibrate import check_calibrates, tabulate_before_after
 from sparse_adapt.plugins.pages.explorer.subject import Explored
 from sparse_adapt.plugins.pages.explorer.views import Addresses, Missing
 from sparse_adapt.plugins.pages.queries import TOP
 from sparse_adapt.plugins.pages.states import heat_of
-from sparse_adapt.plugins.pages.terms import column_of_token, nearest_tokens
+from sparse_adapt.plugins.pages.terms import nearest_tokens
 from sparse_adapt.report.sections import (
     Bar,
     BarList,
@@ -33,6 +32,7 @@ from sparse_adapt.report.sections import (
     WebPage,
 )
 from sparse_adapt.report.tables import Column, Row, Table, percentage
+from sparse_adapt.retrieve.activity import Floats, weights_of
 from sparse_adapt.retrieve.search import Searcher
 
 FALSE_ACTIVATIONS = 10
@@ -45,15 +45,13 @@ def terms_page(explored: Explored, at: Addresses) -> WebPage:
     """Every new term with the share of background queries that activate it."""
     if not explored.terms:
         return at.message_page(explored, "Terms", "This model was given no new term.")
-    scales = explored.scales
-    assert scales.mentions is not None, "scales of a corpus"
-    shares = (scales.background > 0).mean(axis=0)
+    shares = explored.scales.background.active.mean(axis=0)
     order = np.argsort(-shares, kind="stable")[:LISTED]
     tokens = explored.main.model.new_tokens
     rows: list[Row] = [
         {
             "term": tokens[place].term,
-            "documents": int(scales.mentions[:, place].sum()),
+            "documents": int(explored.says[:, place].sum()),
             "background": float(shares[place]),
             "to": at.term(tokens[place].token_id),
         }
@@ -128,7 +126,7 @@ def _slider(
         Field("q", "Rankings for", text),
     ]
     parts: list[Part] = [WebForm(at.term(token.token_id), fields, "Show")]
-    parts.append(TableRows(tabulate_before_after(explored.scales_for(amounts).before_after(amounts))))
+    parts.append(TableRows(tabulate_before_after(explored.scales.before_after(amounts))))
     if text.strip():
         parts.append(
             Rankings([_with(explored, at, each, text) for each in (np.zeros_like(amounts), amounts)])
@@ -146,9 +144,9 @@ def _slider(
 
 def _with(explored: Explored, at: Addresses, amounts: Amounts, text: str) -> Ranking:
     """What the model finds for a query with its terms lowered by some amounts (T,)."""
-    documents = explored.scales_for(amounts).documents
+    documents = explored.scales.documents
     assert documents is not None, "scales of a corpus"
-    query = EncodedTexts.of_queries(explored.main.model, [text]).searched(amounts)
+    query = SearchedTexts.of_queries(explored.main.model, [text]).searched(amounts)
     rows, scores = Searcher(documents.searched(amounts)).top_k(query, TOP)[0]
     found = []
     for row, score in zip(rows, scores, strict=True):
@@ -166,7 +164,7 @@ def _false_activations(explored: Explored, at: Addresses, token: NewToken) -> li
     order = [int(row) for row in np.argsort(-logits, kind="stable")[:FALSE_ACTIVATIONS] if logits[row] > 0]
     if not order:
         return [Prose("No background query activates it.", "quiet")]
-    texts, largest = explored.background, float(logits[order[0]])
+    texts, largest = explored.scales.background.texts, float(logits[order[0]])
     bars = [
         Bar(texts[row], f"{logits[row]:.1f}", float(logits[row]) / largest, link=at.query(texts[row]))
         for row in order
@@ -180,11 +178,10 @@ def _false_activations(explored: Explored, at: Addresses, token: NewToken) -> li
 
 
 def _where(explored: Explored, at: Addresses, token: NewToken) -> list[Part]:
-    assert explored.scales.mentions is not None, "scales of a corpus"
-    rows: Sequence[int] = np.flatnonzero(explored.scales.mentions[:, _place(explored, token)]).tolist()
+    rows: Sequence[int] = np.flatnonzero(explored.says[:, _place(explored, token)]).tolist()
     if not rows:
         return [Prose("No document says it.", "quiet")]
-    weights = column_of_token(explored.main.documents[rows], token.token_id)
+    weights = weights_of(explored.main.documents[rows], [[token.token_id]])[:, 0]
     names = [explored.documents[row].document_id for row in rows]
     places: list[Row] = [
         {"document": name, "weight": float(weight), "to": at.document(name)}
@@ -202,7 +199,6 @@ def _place(explored: Explored, token: NewToken) -> int:
     return explored.main.model.new_tokens.index(token)
 
 
-def _logits(explored: Explored, token: NewToken) -> NDArray[np.float32]:
-    """The raw logit of a term in each background query: (queries,)."""
-    logits: NDArray[np.float32] = explored.scales.background[:, _place(explored, token)]
-    return logits
+def _logits(explored: Explored, token: NewToken) -> Floats:
+    """The largest logit of a term in each background query, 0 where it isn't active: (queries,)."""
+    return np.asarray(explored.scales.background.positive_logits[:, _place(explored, token)])

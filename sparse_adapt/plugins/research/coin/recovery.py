@@ -20,9 +20,10 @@ from sparse_adapt.plugins.research.coin.coining import CARRIED, TYPED_FILE, read
 from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors, read_collection
-from sparse_adapt.retrieve.significance import Interval, Values, bounds, resampled_means
+from sparse_adapt.retrieve.significance import Interval, Values
 
 MEASURE = "ndcg@10"
+RESAMPLES, MIDDLE = 2000, (0.025, 0.975)  # of a bootstrap, and between what its middle 95 % lie
 LEAST_LOSS = 0.01  # of the measure: with less to recover than that, a share of it says nothing
 
 
@@ -59,8 +60,19 @@ def recovered(adapted: Values, floor: Values, ceiling: Values, *, seed: int = 0)
     losses = resamples[2] - resamples[0]
     enough = losses > 0
     shares = (resamples[1] - resamples[0])[enough] / losses[enough]
-    share = Interval((reached - low) / lost, *bounds(shares))
+    share = Interval((reached - low) / lost, *map(float, np.quantile(shares, MIDDLE)))
     return Recovery(len(adapted), low, reached, high, share)
+
+
+def resampled_means(values: Values, generator: np.random.Generator) -> Values:
+    """Means of rows (R, Q) over `RESAMPLES` draws of Q queries with replacement: (R, RESAMPLES).
+
+    How often each query is drawn is what counts, so a resample is one multinomial draw.
+    """
+    queries = values.shape[1]
+    counts = generator.multinomial(queries, np.full(queries, 1 / queries), size=RESAMPLES)
+    means: Values = values @ counts.T / queries
+    return means
 
 
 # -- the three settings ---------------------------------------------------------------------------

@@ -310,7 +310,7 @@ def _differences(suite: Suite, measured: Mapping[tuple[str, str], Measured]) -> 
     for (row, name), gap, p_value, adjusted in zip(pairs, gaps, p_values, holm(p_values), strict=True):
         place = suite.collections[name]
         holds = bool(gap.mean() >= -place.loses_at_most) if place.control else None
-        yield BaselineDifference(row, name, interval(gap, seed=top.seed), p_value, adjusted, holds)
+        yield BaselineDifference(row, name, interval(gap), p_value, adjusted, holds)
 
 
 def clustered(
