@@ -309,7 +309,7 @@ def test_another_request_is_refused(request_, tmp_path):
 
 def test_a_place_that_is_taken_is_refused_before_anything_is_tried(request_, tmp_path, monkeypatch):
     (tmp_path / "adapted").write_text("mine")
-    monkeypatch.delattr("sparse_adapt.pipeline.adapt.expected")
+    monkeypatch.delattr("sparse_adapt.pipeline.adapt.of_adaptation")
     with pytest.raises(OutputError, match=r"adapted: a file is there; choose another -o$"):
         adapt(request_, Place(tmp_path / "adapted"), Heard())
 

@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 from torch.testing import assert_close
 
 from sparse_adapt.errors import InputError, ModelError
-from sparse_adapt.model import threads
+from sparse_adapt.model.head import threads
 from sparse_adapt.model.head.filter import bounds_above, filters, positive_logits
 from sparse_adapt.model.head.pooling import pack_rows, plain_splade_pool
 from sparse_adapt.model.sparse import SparseEncoder

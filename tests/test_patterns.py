@@ -12,6 +12,7 @@ import sparse_adapt
 
 AT_A_START = (  # are never looked for within a text
     "plugins.files.front:FIELD",
+    "plugins.files.front:OF_TOML",
     "collection.lines:STRUCTURED",
     "collection.opening:ADDRESS",
     "collection.texts:NO_PARTS",

@@ -84,7 +84,7 @@ def test_ties_keep_the_order_of_the_documents():
 def test_threads_change_nothing(monkeypatch):
     import torch
 
-    from sparse_adapt.model import threads
+    from sparse_adapt.model.head import threads
 
     queries, documents = random_vectors(1, 90, 30, 0.3), random_vectors(2, 900, 30, 0.3)
     alone = top_k(sparse.csr_matrix(queries), sparse.csr_matrix(documents), 7)

@@ -184,7 +184,7 @@ def test_definitions_are_sources_of_synthetic_texts_while_distilling(encoder):
 
 def test_general_passages_are_sources_where_a_judge_compares_them(encoder, monkeypatch):
     monkeypatch.setattr(meanings, "labeller_named", lambda name: name)
-    monkeypatch.setattr(meanings, "LabelledMeanings", lambda *given: given)
+    monkeypatch.setattr(meanings, "LabelledMeanings", lambda *given, share: given)
     given = Sources(encoder.tokenize(list(DOCUMENTS.values())), np.array([[True], [False], [True], [False]]))
     _, token_ids, about, judge, _, documents = meanings.meanings(encoder, given, "dense", 0, range(2))
     passages = general_passages(encoder).ids

@@ -181,7 +181,7 @@ def test_a_diagnosis_shows_what_the_exact_words_of_a_term_weigh(hybrid, twelve_d
     assert f"{word['document_weight']:.4f}" in report.page("zorvex")
     plain = diagnose("zorvex", SparseEncoder.load(str(tiny_model)), twelve_documents)
     assert (
-        plain.exact_words == () and "exact_words" not in plain.to_dict() and "Exact words" not in str(plain)
+        plain.exact_words == [] and "exact_words" not in plain.to_dict() and "Exact words" not in str(plain)
     )
 
 
