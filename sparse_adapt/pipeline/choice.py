@@ -41,17 +41,13 @@ from sparse_adapt.selection.comparison import (
 from sparse_adapt.selection.evidence import retained_in
 from sparse_adapt.selection.general import WORD, GeneralRow
 from sparse_adapt.selection.models import (
-    BASE,
     COMPARED_DOCUMENTS,
-    EXACT,
-    RANKING,
     Choice,
     Maker,
     added,
     choose_from,
     compare_as_they_are,
     compare_words,
-    has_words,
     held_out_collection,
     keep,
     merge,
@@ -59,7 +55,7 @@ from sparse_adapt.selection.models import (
     try_models,
 )
 from sparse_adapt.selection.questions import SOME, general_collection
-from sparse_adapt.selection.record import Chosen, OnJudged
+from sparse_adapt.selection.record import BASE, EXACT, RANKING, Chosen, OnJudged, has_words
 from sparse_adapt.selection.retention import measure_retention, texts_in
 from sparse_adapt.selection.ruling import at_most
 from sparse_adapt.stages.card import in_short, with_record, write_card

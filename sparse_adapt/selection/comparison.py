@@ -40,13 +40,11 @@ from sparse_adapt.selection.evidence import (
     evidence_of,
 )
 from sparse_adapt.selection.models import (
-    RANKING,
     Choice,
     Maker,
-    has_words,
     keep,
 )
-from sparse_adapt.selection.record import Chosen, OnJudged
+from sparse_adapt.selection.record import RANKING, Chosen, OnJudged, has_words
 from sparse_adapt.selection.retention import DEPTH, known_of, say_new
 from sparse_adapt.selection.rule import BESIDE_RANKING
 from sparse_adapt.selection.ruling import why_refused
