@@ -2,6 +2,7 @@
 
 import csv
 import io
+import time
 from functools import partial
 
 import pytest
@@ -392,3 +393,11 @@ def test_a_collection_of_tables_is_measured_by_its_columns(tmp_path, tiny_model)
     put(tmp_path, "qrels/test.tsv", "1\ta\t1\n")
     found = sa.evaluate(str(tiny_model), tmp_path, columns=NAMED[1].split(","), device="cpu", progress=False)
     assert found.figures["count"] == {"queries": 1, "documents": 2}
+
+
+def test_a_heading_of_many_signs_is_refused_at_once_and_in_short(tmp_path):
+    (tmp_path / "g.csv").write_text(f"ter,definit{'[' * 100_000}iN,examples\na,b,c;d\n")
+    started = time.process_time()
+    with pytest.raises(InputError) as caught:
+        read_dictionary(tmp_path / "g.csv")
+    assert time.process_time() - started < 1.0 and len(str(caught.value)) < 1_000

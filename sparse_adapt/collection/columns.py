@@ -156,7 +156,7 @@ GLOSSARIES = Layout(
     choices={field: field for field in OF_GLOSSARIES},
 )
 ASIDE = re.compile(r"[,(/:]")  # what a heading says beside its name
-AT_ENDS = re.compile(r"^\W+|\W+$")
+BETWEEN_SIGNS = re.compile(r"\w(?:.*\w)?", re.DOTALL)
 LAYOUTS = (DOCUMENTS, QUERIES, GLOSSARIES)  # of files whose columns may be chosen
 SCHEMAS = 1_000  # sets of keys that are remembered
 SHORT = 40
@@ -189,8 +189,8 @@ def chosen_of(choice: ColumnsLike, layout: Layout) -> dict[str, str]:
 
 def plain(heading: str) -> str:
     """A heading as the names here are spelt: in small letters, with `_` for a hyphen or a space, no sign around it."""
-    text = AT_ENDS.sub("", unicodedata.normalize("NFC", heading))
-    return re.sub(r"[\s-]+", "_", text.casefold())
+    found = BETWEEN_SIGNS.search(unicodedata.normalize("NFC", heading))
+    return re.sub(r"[\s-]+", "_", found[0].casefold()) if found else ""
 
 
 def columns_of(

@@ -17,6 +17,7 @@ from sparse_adapt.collection.columns import (
     JUDGEMENTS,
     LAYOUTS,
     NONE,
+    SHORT,
     Layout,
     bare_name,
     columns_of,
@@ -283,7 +284,8 @@ def _filled(cells: Sequence[object]) -> int:
 
 
 def _unknown_headings(path: str | Path, line: int, headings: Sequence[str], layout: Layout) -> InputError:
-    row = f"the row {', '.join(map(repr, headings))} looks like headings, and doesn't say which columns are needed"
+    cells = ", ".join(repr(each[:SHORT]) for each in headings)
+    row = f"the row {cells} looks like headings, and doesn't say which columns are needed"
     return InputError(path, f"{row}; {layout.advice}", line=line)
 
 

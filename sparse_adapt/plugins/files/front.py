@@ -16,7 +16,7 @@ FENCED = re.compile(
     r"\A\ufeff?(---|\+\+\+)[ \t]*\r?\n(.*?)^(?:\1|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
 )
 FIELD = re.compile(r"[\w\"'{][^\n]*?(?::(?:\s|$)|=\s)")  # how fields begin: a key and its sign
-OF_TOML = re.compile(r"[\w\"'.-]+[ \t]*=")  # which needs no blank
+OF_TOML = re.compile(r"\A[\w\"'.-]++[ \t]*+=")  # which needs no blank
 TITLE = re.compile(r"^title[ \t]*[:=][ \t]*(\S.*)$", re.IGNORECASE | re.MULTILINE)
 
 
