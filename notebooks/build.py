@@ -41,8 +41,8 @@ from diagnostics.token import diagnose
 from diagnostics.token_report import positions_of
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.plugins.pages.stages import before_after
 from sparse_adapt.plugins.pages.html import svg_file
+from sparse_adapt.plugins.pages.stages import before_after
 
 RUN = Path("../runs/gatrocraptic")
 report = json.loads((RUN / "report.json").read_text())

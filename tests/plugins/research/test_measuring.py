@@ -28,7 +28,7 @@ def test_bm25_is_a_baseline(tiny_model, zorvex_collection):
         for query, pair in zip(collection.queries, ranked, strict=True)
     }
     assert found.baseline == pytest.approx(evaluate_run(run, collection.judgements).means)
-    assert found.baseline == "bm25" and "baseline" in found.headline
+    assert "baseline" in found.headline
     assert "nonzero_query" in found.measures and "nonzero_query" not in found.baseline
 
 
