@@ -290,7 +290,7 @@ def evidence_for_best(work: Work) -> OnJudged:
     """What the kept model gains on judged queries of the corpus, or else on those set aside."""
     base = open_sparse(work.request.model, work.request.reading)
     model = open_sparse(work.folder / "model", work.request.reading)
-    return judged_evidence(base, model, JudgedDocuments.of(work.request.corpus, work.folder))
+    return judged_evidence(base, model, JudgedDocuments.of(work.corpus, work.folder))
 
 
 def choice_made(work: Work) -> ChoiceMade:
@@ -332,7 +332,7 @@ def _list_what_to_encode(work: Work, plan: Plan) -> None:
         return
     encoder, before = SparseEncoder.load(work.folder / "1-extend"), SparseEncoder.load(plan.model)
     new = {token.token_id for token in encoder.new_tokens if token.token_id >= before.vocabulary_size}
-    ids = ids_saying(encoder, read_documents(work.request.corpus), new)
+    ids = ids_saying(encoder, work.corpus.read(), new)
     write_ids(work.folder, ids)
     work.with_new_terms = len(ids)
 
