@@ -256,7 +256,10 @@ def _term_figures(
 
 
 def _token_ids(model: SparseEncoder, term: str) -> list[int]:
-    """The term as a text spells it, after a space."""
+    """The term's own dimension, or its tokens as a text spells them, after a space."""
+    beside = next((each.token_id for each in model.new_tokens if each.beside and each.term == term), None)
+    if beside is not None:
+        return [beside]
     return [int(token) for token in model.tokenizer(f" {term}", add_special_tokens=False)["input_ids"]]
 
 
@@ -265,15 +268,16 @@ def _is_heaviest(vector: csr_matrix, ids: Sequence[int]) -> bool:
 
 
 def _least_logit(model: SparseEncoder, texts: Sequence[str], ids: Sequence[int]) -> float | None:
-    """The smallest raw logit of a term's token over all places where it stands; None for a term in pieces."""
+    """The smallest raw logit of a term's token over all places where it stands; None for a term in pieces.
+
+    Beside its pieces, that of the piece with the largest counts for a place.
+    """
     if len(ids) > 1:
         return None
-    found = [
-        float(logit)
-        for tokens in model.tokenize(texts)
-        for token, logit in zip(tokens, position_logits(model, tokens, ids)[:, 0], strict=True)
-        if token == ids[0]
-    ]
+    found = list[float]()
+    for tokens in model.tokenize(texts):
+        logits = position_logits(model, tokens, ids)[:, 0]
+        found += [float(logits[list(places)].max()) for places in model.places_of(ids[0], tokens)]
     return min(found, default=None)
 
 
@@ -317,7 +321,7 @@ def _of_kind(queries: Sequence[Query], kind: str) -> NDArray[np.bool_]:
 
 def expected_of_demo(plan: Plan) -> list[Expected]:
     """How long the stages may take on this machine, and measuring the base model and the model after each stage."""
-    return expected_of_plan(plan, list(plan.settings.items()), len(plan.stages) + 1, SOME)
+    return expected_of_plan(plan, list(plan.trained.items()), len(plan.stages) + 1, SOME)
 
 
 def run_demo(plan: Plan, place: Place, listener: Listener | None = None, *, alone: bool = False) -> Finished:

@@ -199,9 +199,9 @@ def expected_of_run(plan: Plan) -> list[Expected]:
     Nothing where the verdict has no corpus, the model is dense, or no stage trains.
     """
     model = ModelFolder.of(plan.model)
-    if plan.corpus is None or not plan.settings or is_dense(model.path):
+    if plan.corpus is None or not plan.trained or is_dense(model.path):
         return []
-    return expected_of_plan(plan, list(plan.settings.items()), 2)
+    return expected_of_plan(plan, list(plan.trained.items()), 2)
 
 
 def _first_settings(request: Request) -> Training | None:
