@@ -1,13 +1,14 @@
 """Engines in this process beside exact search: size on disk, time to build, latency of a query.
 
     sparse-adapt encode --model splade-tiny --corpus DIR/scifact -o VECTORS
-    python -m benchmarks.engines --vectors VECTORS --queries DIR/scifact [--documents N]
+    python -m benchmarks.engines --vectors VECTORS --queries DIR/scifact [--documents N] [--model MODEL]
 
 The documents are the vectors themselves, or N of them, repeated with the noise of `benchmarks.searching`. Each engine
 loads an export of its own; a query is put alone, and the fastest of its turns counts, since other programs only slow
 it down. What a build takes is processor time, that of an engine's own processes included. The size is that of the files
 an engine keeps, beyond those for one document and without write-ahead logs; an engine without files works in memory.
-Prints the tables, and draws docs/images/engines.svg.
+Prints the tables, and draws docs/images/engines.svg. With another model, such as one with exact words, figures lie
+beside them under its folder's name, and nothing is drawn.
 """
 
 import math
@@ -33,9 +34,9 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.plugins.engines.formats import engines, open_engine
 from sparse_adapt.plugins.engines.layout import ExportSource
 from sparse_adapt.plugins.engines.writing import write_export
-from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.search import Searcher
 from sparse_adapt.retrieve.vectors.folder import EncodedBatch, Vectors, join_blocks, open_vectors
+from sparse_adapt.retrieve.vectors.shards import encode_queries
 
 MODEL, EXACT = "splade-tiny", "exact"
 TOPS, MOST_QUERIES = (1, 10, 100), 50
@@ -195,6 +196,7 @@ def main() -> None:
     parser = options(__doc__)
     parser.add_argument("--vectors", type=Path, required=True)
     parser.add_argument("--queries", type=Path, required=True)
+    parser.add_argument("--model", default=MODEL, help="that made the vectors")
     parser.add_argument(
         "--documents", type=int, help="so many, repeated with noise; by default those of the folder"
     )
@@ -202,15 +204,16 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     texts = list(read_queries(arguments.queries))[:MOST_QUERIES]
-    encoded = encode(SparseEncoder.load(MODEL), [query.text for query in texts], "query")
-    queries = EncodedBatch([query.query_id for query in texts], encoded)
-    vectors, results = open_vectors(arguments.vectors), Results("engines")
+    vectors, usual = open_vectors(arguments.vectors), arguments.model == MODEL
+    queries = vectors.aligned(encode_queries(SparseEncoder.load(arguments.model), texts))
+    results = Results("engines" if usual else f"engines-{Path(arguments.model).name}")
     if arguments.documents:
         many = repeated(join_blocks(vectors.blocks).vectors, arguments.documents)
         vectors = vectors._replace(blocks=[EncodedBatch([f"d{row}" for row in range(many.shape[0])], many)])
     measure(vectors, queries, arguments.formats, arguments.turns, results)
     results.conclude(page(results.rows))
-    PICTURE.write_text(drawing(results.rows))
+    if usual:
+        PICTURE.write_text(drawing(results.rows))
 
 
 if __name__ == "__main__":

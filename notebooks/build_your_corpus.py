@@ -34,7 +34,9 @@ warnings.filterwarnings("ignore", message="IProgress not found")
 
 import sparse_adapt as sa
 
-here = Path("your_corpus")
+above = [Path.cwd(), *Path.cwd().parents]  # the corpus lies beside the notebook, wherever it runs in the checkout
+places = [place for each in above for place in (each / "your_corpus", each / "notebooks" / "your_corpus")]
+here = next(place for place in places if place.is_dir())
 documents = [json.loads(line) for line in (here / "corpus.jsonl").read_text().splitlines()]
 out = Path(tempfile.mkdtemp())
 print(len(documents), "documents, such as", documents[0])"""

@@ -66,7 +66,8 @@ class Plugin:
     commands: of the command line, each also a function of `import sparse_adapt`. stages: rows of `stages.table`.
     readers: of `documents`, `queries`, `entries`, `texts` and `tables` by the end of a file's name, of `exports` by
     their format, and of `indexes`. writers: of texts that a language model writes. engines: rows of
-    `plugins.engines.formats`. renderers: of pages. clusters: of machines that read texts.
+    `plugins.engines.formats`. renderers: of pages. clusters: of machines that read texts. tasks: that stages of the
+    core set dense encoders.
     """
 
     commands: Sequence[Command] = ()
@@ -76,6 +77,7 @@ class Plugin:
     engines: Mapping[str, object] = field(default_factory=dict)
     renderers: Mapping[str, str] = field(default_factory=dict)
     clusters: Mapping[str, str] = field(default_factory=dict)
+    tasks: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class Registry:
         return tuple(row for _, row in found)
 
     def all_of(self, kind: str) -> dict[str, Any]:
-        """All `writers`, `engines`, `renderers` or `clusters` by name, and all readers of a `readers.WHAT`."""
+        """All `writers`, `engines`, `renderers`, `clusters` or `tasks` by name, and all readers of a `readers.WHAT`."""
         kind, _, what = kind.partition(".")
 
         def of(plugin: Plugin) -> Mapping[str, Any]:

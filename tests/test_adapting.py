@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import sparse_adapt as sa
 from sparse_adapt.collection.examples import read_candidates, read_pairs
 from sparse_adapt.collection.glossary import Definition, read_dictionary, write_dictionary
 from sparse_adapt.collection.readers import Document, Query, read_documents, write_documents, write_queries
-from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.errors import ConfigError, InputError, OutputError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.adapt import Stopped, adapt, plan_sentence
@@ -61,7 +62,6 @@ class Heard:
     def __init__(self) -> None:
         self.steps: dict[str, str] = {}
         self.stages: list[str] = []
-        self.expected: list = []
 
     def begin(self, stage):
         self.stages.append(stage)
@@ -75,11 +75,11 @@ class Heard:
     def tell(self, step, said):
         if step == "plan":
             self.plan = said
-        else:
+        elif step != "reading":  # a remark on long documents
             self.steps[step] = said
 
-    def expect(self, rows):
-        self.expected = list(rows)
+    def expect(self, forecast):
+        self.expected = forecast.seconds
 
     def done(self) -> set[str]:
         """Steps and stages that weren't done before."""
@@ -128,7 +128,7 @@ def scores(corpus: Path) -> Path:
 def test_all_steps_end_in_a_model(request_, tmp_path):
     heard, out = Heard(), tmp_path / "run"
     done = adapt(request_, Place(out), heard)
-    assert all(row.seconds >= 0.5 for row in heard.expected)
+    assert heard.expected["choice"] > 0 and "stages/rank" in heard.expected
     assert done.model == out / "model" and not (tmp_path / "run.partial").exists()
     assert list(heard.steps) == [
         "terms",
@@ -278,12 +278,40 @@ def test_a_run_stops_where_asked_and_goes_on_from_what_was_edited(request_, tmp_
     assert done.report["adapt"]["terms"] == 1
 
 
+def test_a_corpus_is_parsed_once_and_hashed_once(request_, corpus, tmp_path):
+    """13 times, seven of them to parse it, before it was entered once and passed on."""
+    glossary, opened = tmp_path / "glossary.jsonl", list[str]()
+    write_dictionary(glossary, [Definition("zorvex", "A person who decides who signs.")])
+
+    def note(event, arguments):
+        if event == "open" and opened is not None and str(arguments[0]) == str(corpus / "corpus.jsonl"):
+            opened.append(str(arguments[0]))
+
+    sys.addaudithook(note)  # hears each opening of a file, in whichever library; it can't be taken away
+    settings = WITH_GLOSSARY.model_copy(update={"stages": ("words", "extend", "dictionary")})
+    unlabelled = {"dictionary": {"labeller": "none"}}
+    adapt(
+        replace(request_, glossary=str(glossary), settings=settings, of_stages=unlabelled),
+        Place(tmp_path / "run"),
+        Heard(),
+    )
+    count, opened = len(opened), None
+    assert count == 2
+
+
 def test_another_request_is_refused(request_, tmp_path):
     with pytest.raises(Stopped):
         adapt(request_, Place(tmp_path / "run"), Heard(), until="terms")
     other = Request(corpus=request_.corpus, model=request_.model, teacher="other.run")
     with pytest.raises(ConfigError, match=r"made with another teacher \(.+\); go on with the same"):
         adapt(other, Place(tmp_path / "run", resume=True), Heard())
+
+
+def test_a_place_that_is_taken_is_refused_before_anything_is_tried(request_, tmp_path, monkeypatch):
+    (tmp_path / "adapted").write_text("mine")
+    monkeypatch.delattr("sparse_adapt.pipeline.adapt.expected")
+    with pytest.raises(OutputError, match=r"adapted: a file is there; choose another -o$"):
+        adapt(request_, Place(tmp_path / "adapted"), Heard())
 
 
 def test_without_domain_terms_the_vocabulary_stays(tmp_path, tiny_model, request_):

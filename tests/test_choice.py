@@ -17,7 +17,6 @@ from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vec
 from sparse_adapt.selection import comparison, models
 from sparse_adapt.selection.comparison import TaughtDefinitions, keep_or_refuse, weigh
 from sparse_adapt.selection.models import (
-    RANKING,
     Choice,
     ComparedModel,
     Maker,
@@ -26,13 +25,13 @@ from sparse_adapt.selection.models import (
     choose,
     choose_from,
     choose_without_words,
-    has_words,
     held_out_collection,
     keep,
     may_forget,
     record,
     try_models,
 )
+from sparse_adapt.selection.record import RANKING, has_words
 from sparse_adapt.selection.retention import encode_collection
 from sparse_adapt.selection.rule import BESIDE_RANKING
 from sparse_adapt.terms.mining import Term

@@ -16,7 +16,7 @@ def test_pieces_and_ranks_are_those_of_the_table(tiny_model, zorvex_collection):
     assert first == f"{tiny_model} has no token for zorvex and reads {len(pieces)} pieces: {' '.join(pieces)}"
     scene = read_scene(str(zorvex_collection), ["zorvex"])
     assert scene.hard_queries[0].text in asked
-    figures = measure(model, scene).figures["hard_queries"]["q3"]
+    figures = measure(model, scene)[0]["hard_queries"]["q3"]
     listed = ", ".join(map(str, sorted(figures["ranks"].values())))
     assert ranks == f"  the 3 relevant documents have the ranks {listed}"
     top = [line.split()[1] for line in found]

@@ -9,10 +9,9 @@ from dense_models import tiny_dense
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model import vocabulary
-from sparse_adapt.model.sentence import SentenceEncoder
 from sparse_adapt.model.sparse import Pooled, SparseEncoder
 from sparse_adapt.objectives.balance import balanced
-from sparse_adapt.stages.preserve import DensePreserve, Preserve, PreserveBatch, SparsePreserve, reaching
+from sparse_adapt.stages.preserve import Preserve, PreserveBatch, SparsePreserve, reaching
 from sparse_adapt.stages.record import extended_from
 from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.terms.mining import Term, write_terms
@@ -103,50 +102,6 @@ def test_it_wins_back_what_the_extension_lost(tiny_model, texts, tmp_path):
     assert sum(row["new"] for row in last) < 0.6 * sum(row["new"] for row in first)
 
 
-def dense_stage(tiny_model, texts, folder, **settings) -> tuple[SentenceEncoder, DensePreserve]:
-    encoder, before = (
-        SentenceEncoder.load(tiny_dense(tiny_model, folder / name)) for name in ("after", "before")
-    )
-    vocabulary.extend(encoder, [Term("zorvex", "coined"), Term("kubectl", "coined")])
-    wanted = Preserve(**{"batch_size": 4, "steps": 3, "device": "cpu", **settings})
-    return encoder, DensePreserve(encoder, before, texts, wanted)
-
-
-def test_a_dense_encoder_is_as_far_from_before_as_two_less_two_cosines(tiny_model, texts, tmp_path):
-    encoder, stage = dense_stage(tiny_model, texts, tmp_path)
-    said = ["zorvex stops", "it starts kubectl again and again"]
-    told = PreserveBatch(encoder.tokenize(said), stage.reference.tokenize(said))
-    cosines = (encoder.encode(said) * stage.reference.encode(said)).sum(axis=1)
-    found = stage.terms(encoder, told)
-    assert set(found) == set(stage.weights) == {"old"}
-    assert found["old"].item() == pytest.approx(2 - 2 * cosines.mean(), abs=1e-5)
-    assert found["old"].item() > 1e-4  # an average of its pieces isn't what they were
-    same = PreserveBatch(encoder.tokenize(["it starts"]), stage.reference.tokenize(["it starts"]))
-    assert stage.terms(encoder, same)["old"].item() == pytest.approx(0.0, abs=1e-6)
-
-
-def test_a_dense_encoder_learns_to_say_what_it_said_before(tiny_model, texts, tmp_path):
-    encoder, stage = dense_stage(tiny_model, texts, tmp_path, steps=30, learning_rate=2e-3, background=0.0)
-    said = [text for text in texts if "zorvex" in text.lower()]
-    wanted = stage.reference.encode(said)
-    before = (encoder.encode(said) * wanted).sum(axis=1).mean()
-    train(encoder, stage, tmp_path / "work")
-    assert 1 - (encoder.encode(said) * wanted).sum(axis=1).mean() < 0.5 * (1 - before)
-
-
-def test_what_stands_before_a_sparse_model_is_sparse(tiny_model, zorvex_collection, tmp_path):
-    write_terms(tmp_path / "terms.json", [Term("zorvex", "coined")])
-    carry_out_stage(
-        "extend", str(tiny_model), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "extended")
-    )
-    dense = str(tiny_dense(tiny_model, tmp_path / "dense"))
-    place = Place(tmp_path / "out")
-    with pytest.raises(ConfigError, match="one is sparse, the other dense; name another --baseline"):
-        named = {"corpus": zorvex_collection, "before": dense}
-        carry_out_stage("preserve", str(tmp_path / "extended"), named, place)
-    assert not place.folder.exists()
-
-
 def test_a_model_without_new_tokens_is_refused(tiny_model, texts):
     same = SparseEncoder.load(tiny_model)
     with pytest.raises(ConfigError, match="no tokens beyond the 200 of the model before it; extend it first"):
@@ -168,6 +123,19 @@ def test_the_model_before_is_found_behind_the_folder(tiny_model, zorvex_collecti
     with pytest.raises(ConfigError, match="nothing says which model was extended to this one"):
         carry_out_stage("preserve", str(tiny_model), {"corpus": corpus}, Place(tmp_path / "other"), settings)
     assert not (tmp_path / "other").exists()
+
+
+def test_what_stands_before_a_sparse_model_is_sparse(tiny_model, zorvex_collection, tmp_path):
+    write_terms(tmp_path / "terms.json", [Term("zorvex", "coined")])
+    carry_out_stage(
+        "extend", str(tiny_model), {"terms": tmp_path / "terms.json"}, Place(tmp_path / "extended")
+    )
+    dense = str(tiny_dense(tiny_model, tmp_path / "dense"))
+    place = Place(tmp_path / "out")
+    with pytest.raises(ConfigError, match="one is sparse, the other dense; name another --baseline"):
+        named = {"corpus": zorvex_collection, "before": dense}
+        carry_out_stage("preserve", str(tmp_path / "extended"), named, place)
+    assert not place.folder.exists()
 
 
 def test_balanced_weights_make_terms_pull_as_told(tiny_model, texts):

@@ -36,7 +36,7 @@ from sparse_adapt.stages.table import stages_of_adapt
 if TYPE_CHECKING:
     from sparse_adapt.api.models import Model, ModelLike
     from sparse_adapt.collection.arguments import QueriesLike
-    from sparse_adapt.pipeline.estimate import Expected
+    from sparse_adapt.pipeline.estimate import Forecast
     from sparse_adapt.pipeline.report import Report
     from sparse_adapt.terms.mining import Term
 
@@ -62,11 +62,9 @@ class AdaptBars(Bars):
         """What a step came to."""
         self.say(f"{step}: {message}")
 
-    def expect(self, rows: "Sequence[Expected]") -> None:
-        """How long it may take."""
-        from sparse_adapt.pipeline.estimate import describe
-
-        for each in describe(rows):
+    def expect(self, forecast: "Forecast") -> None:
+        """About how long it will take."""
+        for each in forecast.lines():
             self.say(each)
 
 

@@ -80,13 +80,14 @@ def demo(
     for each in first_look(plan):
         say(each)
     # only now: what measures is slow to import
-    from sparse_adapt.pipeline.demo import expected_of_demo, run_demo
-    from sparse_adapt.pipeline.estimate import describe
+    from sparse_adapt.pipeline.demo import run_demo
+    from sparse_adapt.pipeline.estimate import of_plan
     from sparse_adapt.pipeline.report import ruling_parts
+    from sparse_adapt.selection.questions import SOME
 
     if not resume:
         check_output(place)  # before the trial
-        for each in describe(expected_of_demo(plan)):
+        for each in of_plan(plan, len(plan.stages) + 1, SOME).lines():
             say(each)
     with progress_bars(progress) as bars:
         done = run_demo(plan, place, bars, alone=alone)
@@ -171,13 +172,12 @@ def run(
     if vary is not None:
         varied: Result = registry().find("renderers", "vary")(plan, vary, place, progress)
         return varied
-    from sparse_adapt.pipeline.estimate import describe, expected_of_run
+    from sparse_adapt.pipeline.estimate import of_plan
     from sparse_adapt.pipeline.report import ruling_parts
     from sparse_adapt.pipeline.run import run as carry_out
 
-    if not resume and (rows := expected_of_run(plan)):
-        for each in describe(rows):
-            say(each)
+    for each in () if resume else of_plan(plan).lines():
+        say(each)
     with progress_bars(progress) as bars:
         done = carry_out(plan, place, bars)
     wrote = [(folder, f"{len(plan.stages)} stages, the last model in {done.model}")]

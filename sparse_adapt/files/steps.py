@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple, TypeGuard
 
@@ -33,6 +34,12 @@ class Source(NamedTuple):
     named: str
     place: str | Path | None = None
     checksum: Callable[[], str] | None = None
+
+    def once(self) -> "Source":
+        """The same, hashed once: for whoever reads it once and goes on with what it read."""
+        if self.place is None:
+            return self
+        return self._replace(checksum=cache(self.checksum or partial(checksum, self.place)))
 
 
 def of_path(named: str | Path) -> Source:

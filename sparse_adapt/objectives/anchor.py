@@ -4,7 +4,6 @@ A corpus holds a domain's words alone, so what it teaches shifts, unseen, what a
 Dimensions: B texts, V vocabulary. A distance is a scalar: ().
 """
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,12 +15,9 @@ from numpy.random import Generator
 from torch import Tensor
 from torch.nn import functional
 
-from sparse_adapt.model.idf import Shares, document_frequencies, shares_of
-from sparse_adapt.model.kinds import EitherEncoder
-from sparse_adapt.model.sentence import SentenceEncoder
+from sparse_adapt.model.idf import Shares, shares_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds
-from sparse_adapt.objectives.masked import unmasked
 from sparse_adapt.objectives.matching import Matching, StepReading
 from sparse_adapt.objectives.scores import CandidateBatch
 from sparse_adapt.objectives.texts import GENERAL, Remembered, Texts, vectors
@@ -84,44 +80,6 @@ class SparseBackground(Background):
         """Have it in their vectors before."""
         shares = shares_of(vectors(self.before.encoder, self.before.token_ids[LIKE_PASSAGES]))
         return np.pad(shares, (0, size - len(shares)))
-
-
-class DenseBackground(Background):
-    """Their dense vectors by that model."""
-
-    def __init__(self, encoder: SentenceEncoder, before: SentenceEncoder, seed: int) -> None:
-        """`before`: whose vectors are to stay."""
-        texts = synthetic(TEXTS, seed)
-        super().__init__(encoder.tokenize(texts))
-        self.before, self.before_ids = before.requires_grad_(False), before.tokenize(texts)
-        self.count_as(encoder)
-
-    def count_as(self, encoder: SentenceEncoder) -> None:
-        """Have the model before count each token in a mean as the encoder does, if that has token scales."""
-        if encoder.token_scales is not None:
-            self.before.token_scales = encoder.token_scales_of()[: self.before.vocabulary_size]
-
-    def distance(
-        self, encoder: SentenceEncoder, rows: list[int], token_scales: LearntScales | None = None
-    ) -> Tensor:
-        """Squared distance to the vectors that were, of length 1."""
-        with torch.no_grad():
-            wanted = unmasked(self.before, [self.before_ids[row] for row in rows]).to(encoder.device)
-        return losses.distance(unmasked(encoder, [self.ids[row] for row in rows]), wanted)
-
-    def share(self, size: int) -> Shares:
-        """Say it."""
-        return document_frequencies(self.ids[LIKE_PASSAGES], size) / len(self.ids[LIKE_PASSAGES])
-
-
-def background_for(encoder: EitherEncoder, before: EitherEncoder | None, seed: int) -> Background:
-    """For an encoder of either kind; without a model before, what it says now is to stay."""
-    match encoder, before or copy.deepcopy(encoder):
-        case SparseEncoder(), SparseEncoder() as reference:
-            return SparseBackground(encoder, reference, seed)
-        case SentenceEncoder(), SentenceEncoder() as reference:
-            return DenseBackground(encoder, reference, seed)
-    raise AssertionError("an extension doesn't make a dense encoder of a sparse one")
 
 
 ACTIVATION = 0.1  # what a general passage's logit of a new token counts

@@ -22,18 +22,20 @@ sources are as they were is done, one whose sources were edited is done again, a
 """
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
-from sparse_adapt.collection.examples import read_candidates
+from sparse_adapt.collection.examples import read_candidates, write_candidates
+from sparse_adapt.collection.folder import CorpusFolder
 from sparse_adapt.collection.readers import Document, read_documents
 from sparse_adapt.collection.streams import evenly, sample
 from sparse_adapt.errors import ConfigError
-from sparse_adapt.files.folders import discard, output_folder, tidy
+from sparse_adapt.files.folders import check_free, discard, output_folder, tidy
 from sparse_adapt.files.marker import marker_of, vouching
 from sparse_adapt.files.place import Place, absolute
-from sparse_adapt.files.steps import STEPS_FOLDER
+from sparse_adapt.files.steps import STEPS_FOLDER, stamps_of
 from sparse_adapt.model.kinds import open_sparse
 from sparse_adapt.model.windows import PartRead
 from sparse_adapt.pipeline.choice import (
@@ -43,7 +45,7 @@ from sparse_adapt.pipeline.choice import (
     measure_best,
     retention_made,
 )
-from sparse_adapt.pipeline.estimate import expected
+from sparse_adapt.pipeline.estimate import of_adaptation
 from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.preparing import (
     peak_memory,
@@ -77,6 +79,8 @@ from sparse_adapt.terms.uses import ENTRIES_FILE, Use, read_uses
 STEPS = ("words", "terms", "dictionary", "queries", "candidates", "stages", "choice")
 LOOKED_AT = 1_000  # documents whose tokens are counted
 OF_WORDS = ("terms", "dictionary")  # steps that are carried out where words get a token
+TERMS_FILE, DICTIONARY_FILE = "terms.json", "dictionary.jsonl"
+CANDIDATES_FILE, HELD_FILE, PAIRS_FILE = "candidates.jsonl", "held.jsonl", "pairs.jsonl"
 
 
 def adapt(
@@ -95,31 +99,36 @@ def adapt(
         tidy(place.folder)
         return _whole(request, place.folder)
     request.check()
+    if not place.resume:
+        check_free(place)  # before the trial
     if until in OF_WORDS and not request.extends and request.glossary is None:
         raise ConfigError(
             f"--until {until}: no word gets a token without a glossary; name --glossary, or --stages "
             f"{','.join(WITH_WORDS)}"
         )
     tokenizer = tokenizer_to_teach(request.model)  # a model that can't be taught is refused at once
-    total = sum(1 for _ in read_documents(request.corpus))
-    documents = sample(read_documents(request.corpus), request.settings.documents, request.settings.seed)
+    sources, corpus = request.sources(), CorpusFolder(request.corpus)
+    stamps_of(sources)  # what is hashed now can't be said to be made from what is written later
+    documents = sample(corpus.read(), request.settings.documents, request.settings.seed)
     different_documents(documents, request.corpus)
     watcher.tell("plan", plan_sentence(request))
     note_told()  # general passages that are too long, which are read as well, don't matter to a user
     if reading := reading_sentence(request, documents):
         watcher.tell("reading", reading)
-    watcher.expect(expected(request, tokenizer, documents, total, _done_before(place), until))
-    sources = request.sources()
+    steps = STEPS if until is None else STEPS[: STEPS.index(until) + 1]
+    watcher.expect(of_adaptation(request, tokenizer, documents, corpus.count, steps, _done_before(place)))
     reads = [source.place for source in sources.values() if source is not None]
     with output_folder(place.reading(reads)) as folder:
         same_request(folder / REQUEST_FILE, request)
         own_cache = cache or folder / "cache"
-        work = Work(request, tokenizer, folder, watcher, documents, total, own_cache, folder, sources)
-        for name, do in zip(STEPS, (_words, _terms, _dictionary, _queries, _candidates), strict=False):
-            do(work)
-            if name == until:
+        work = Work(request, tokenizer, folder, watcher, corpus, documents, own_cache, folder, sources)
+        for name in STEPS:
+            for step in TABLE:
+                if (step.part_of or step.name) == name and step.wanted(request):
+                    reads_now = {key: work.read(key, file) for key, file in step.reads.items()}
+                    work.step(step.name, reads_now, [step.makes], partial(step.do, work))
+            if name == until and name != "stages":
                 raise Stopped(folder, name)
-        _pairs(work)
         ranking = _ranking(work)
         plan = _plan(work)
         outcomes = [*ranking, *_stages(work, plan)]
@@ -175,67 +184,150 @@ class Stopped(Exception):
 
 
 def _done_before(place: Place) -> set[str]:
-    """The steps and the stages that an unfinished run has done, by their names."""
+    """The steps and the stages that an unfinished run has done, as a forecast names them."""
     folder = place.folder.with_name(f"{place.folder.name}.partial")
     if not place.resume or not folder.is_dir():
         return set()
     parts = (folder, folder / RANKING)
     stages = (path.parent.name for part in parts for path in part.glob(f"[1-9]*-*/{RECORD_FILE}"))
-    made = {name.partition("-")[2] for name in stages if not name.endswith(".partial")}
+    made = {f"stages/{name.partition('-')[2]}" for name in stages if not name.endswith(".partial")}
     return made | {path.stem for path in (folder / STEPS_FOLDER).glob("*.json")}
 
 
 # -- the steps ------------------------------------------------------------------------------------
 
 
-def _words(work: Work) -> None:
+def _words(work: Work) -> str:
     """The model with exact words, which is usable before anything is taught."""
     request, folder = work.request, work.folder / WORDS
-    if not request.adds_words:
-        return
-
-    def do() -> str:
-        shutil.rmtree(folder, ignore_errors=True)
-        model = open_sparse(request.model, request.reading)
-        if request.settings.longest is not None:
-            model.read_up_to(request.settings.longest)
-        read = partial(read_documents, request.corpus)
-        progress = work.watcher.count("documents", work.total)
-        words = model.words = model.words or exact_words(model, read, WordOptions(), progress)
-        making = folder.with_name(f"{WORDS}.making")
-        shutil.rmtree(making, ignore_errors=True)
-        model.save(making)
-        with vouching(making):
-            write_card(making, making_of(request.model))
-        making.rename(folder)
-        return f"{words.describe()}; the model in {WORDS}/ of the run can be used at once"
-
-    work.step(WORDS, work.named("corpus", "model"), [WORDS], do)
+    shutil.rmtree(folder, ignore_errors=True)
+    model = open_sparse(request.model, request.reading)
+    if request.settings.longest is not None:
+        model.read_up_to(request.settings.longest)
+    progress = work.watcher.count("documents", work.corpus.count)
+    words = model.words = model.words or exact_words(model, work.corpus.read, WordOptions(), progress)
+    making = folder.with_name(f"{WORDS}.making")
+    shutil.rmtree(making, ignore_errors=True)
+    model.save(making)
+    with vouching(making):
+        write_card(making, making_of(request.model))
+    making.rename(folder)
+    return f"{words.describe()}; the model in {WORDS}/ of the run can be used at once"
 
 
-def _terms(work: Work) -> None:
-    """What a glossary's entries become, and the words that get a token."""
-    request, path = work.request, work.folder / "terms.json"
-    sources = work.named("corpus", "model", "glossary")
-    if request.glossary is not None:
-        entries = work.folder / ENTRIES_FILE
-        named = request.corpus, work.tokenizer, request.glossary
-        work.step("entries", sources, [ENTRIES_FILE], lambda: prepare_entries(*named, entries)[1])
-        sources = work.named("corpus", "model") | {"entries": work.made(ENTRIES_FILE)}
-    if not request.extends:
-        return
+def _entries(work: Work) -> str:
+    """What becomes of each entry of a glossary."""
+    assert work.request.glossary is not None
+    path = work.folder / ENTRIES_FILE
+    return prepare_entries(work.corpus, work.tokenizer, work.request.glossary, path)[1]
 
-    def do() -> str:
-        path.unlink(missing_ok=True)
-        if request.glossary is not None:
-            return prepare_defined_terms(request.corpus, work.tokenizer, _read_uses(work), path)
-        return prepare_terms(request.corpus, work.tokenizer, request.settings.share, path)[1]
 
-    work.step("terms", sources, [path.name], do)
+def _terms(work: Work) -> str:
+    """The words that get a token: those of a glossary, or of the corpus."""
+    path = work.folder / TERMS_FILE
+    path.unlink(missing_ok=True)
+    if work.request.glossary is not None:
+        return prepare_defined_terms(work.corpus, work.tokenizer, _read_uses(work), path)
+    return prepare_terms(work.corpus, work.tokenizer, work.request.settings.share, path)[1]
+
+
+def _dictionary(work: Work) -> str:
+    path = work.folder / DICTIONARY_FILE
+    path.unlink(missing_ok=True)
+    return prepare_dictionary(work.documents, _read_terms(work), _read_uses(work), path)
+
+
+def _queries(work: Work) -> str:
+    request, folder = work.request, work.folder / "collection"
+    write: Writer | None = None
+    if request.llm is not None:
+        tell = partial(work.watcher.tell, "llm")
+        write = registry().find("writers", "queries")(request.llm, tell, work.watcher.count, work.run)
+    shutil.rmtree(folder, ignore_errors=True)
+    cut = request.settings.candidates.source == "keep" or request.learns_from(PAIRS)
+    settings = request.settings.queries.model_copy(update={"cut": cut})
+    inputs = (request.queries, write)
+    return prepare_collection(request.corpus, work.documents, settings, *inputs, folder, _read_uses(work))
+
+
+def _given(work: Work) -> str:
+    """Take candidates that were named, once it's sure that they can be read."""
+    name = work.request.candidates
+    assert name is not None
+    ids = {document.document_id for document in work.documents}
+    entries = list(read_candidates(name, document_ids=ids))
+    write_candidates(work.folder / CANDIDATES_FILE, entries)
+    return f"{len(entries):,} queries of {name}"
+
+
+def _gather(split: str, work: Work) -> str:
+    """The documents of each query of a split with a teacher's scores."""
+    request, collection = work.request, work.folder / "collection"
+    if work.teacher is None:
+        documents = list(read_documents(collection))
+        student = open_sparse(request.model, request.reading)
+        progress_for = work.watcher.count
+        work.teacher = make_teacher(
+            student, documents, request.teacher, cache=work.cache, progress_for=progress_for
+        )
+    settings = request.settings.candidates
+    path = work.folder / (HELD_FILE if split == HELD else CANDIDATES_FILE)
+    return prepare_candidates(collection, work.teacher, settings, split, path, work.watcher.count)
+
+
+def _pairs(work: Work) -> str:
+    """Pairs for the stages that learn from them."""
+    candidates, pairs = (work.folder / name for name in (CANDIDATES_FILE, PAIRS_FILE))
+    return prepare_pairs(candidates, work.folder / "collection", pairs)
+
+
+class StepRow(NamedTuple):
+    """A step of an adaptation before its stages: what it reads and makes, what does it, and for which requests.
+
+    reads: by a word for each what the request names under that word, as an empty string, or a file of this run;
+    makes: a file or a folder of this run; part_of: the step after which `--until` stops, where it isn't this one.
+    """
+
+    name: str
+    reads: Mapping[str, str]
+    makes: str
+    do: Callable[[Work], str]
+    wanted: Callable[[Request], object]
+    part_of: str = ""
+
+
+def _scores(asked: Request) -> str:
+    """Whose candidates the stages learn from: `given` ones or `own` ones; empty where they learn from none."""
+    read = asked.learns_from(CANDIDATES, PAIRS)
+    return "" if not read else "own" if asked.candidates is None else "given"
+
+
+BASE, ENTRIES, GLOSSARY = {"corpus": "", "model": ""}, {"entries": ENTRIES_FILE}, {"glossary": ""}
+OF_TERMS = {"corpus": "", **ENTRIES, "terms": TERMS_FILE}
+ALL_QUERIES = {"corpus": "", "queries": "", "llm": "", **ENTRIES}
+MADE = {"corpus": "collection/corpus.jsonl", "queries": "collection/queries.jsonl"}
+SCORED = MADE | {"teacher": "", "model": ""}
+OF_PAIRS = {"candidates": CANDIDATES_FILE, "queries": MADE["queries"]}
+TABLE = (
+    StepRow("words", BASE, WORDS, _words, lambda asked: asked.adds_words),
+    StepRow("entries", BASE | GLOSSARY, ENTRIES_FILE, _entries, lambda asked: asked.glossary, "terms"),
+    StepRow("terms", BASE | ENTRIES, TERMS_FILE, _terms, lambda asked: asked.extends and asked.glossary),
+    StepRow("terms", BASE | GLOSSARY, TERMS_FILE, _terms, lambda asked: asked.extends and not asked.glossary),
+    StepRow("dictionary", OF_TERMS, DICTIONARY_FILE, _dictionary, lambda asked: asked.extends),
+    StepRow("queries", ALL_QUERIES, "collection", _queries, lambda asked: True),
+    StepRow(
+        "candidates", {"candidates": ""}, CANDIDATES_FILE, _given, lambda asked: _scores(asked) == "given"
+    ),
+    StepRow(
+        "candidates", SCORED, CANDIDATES_FILE, partial(_gather, TRAIN), lambda asked: _scores(asked) == "own"
+    ),
+    StepRow("held", SCORED, HELD_FILE, partial(_gather, HELD), lambda asked: asked.all_stages, "candidates"),
+    StepRow("pairs", OF_PAIRS, PAIRS_FILE, _pairs, lambda asked: asked.learns_from(PAIRS), "stages"),
+)
 
 
 def _read_terms(work: Work) -> list[Term]:
-    path = work.folder / "terms.json"
+    path = work.folder / TERMS_FILE
     return read_terms(path) if path.is_file() else []
 
 
@@ -245,107 +337,9 @@ def _read_uses(work: Work) -> list[Use]:
     return read_uses(path) if path.is_file() else []
 
 
-def _dictionary(work: Work) -> None:
-    request, path = work.request, work.folder / "dictionary.jsonl"
-    if not request.extends:
-        return
-    sources = {**work.named("corpus"), "entries": work.made(ENTRIES_FILE), "terms": work.made("terms.json")}
-
-    def do() -> str:
-        path.unlink(missing_ok=True)
-        return prepare_dictionary(work.documents, _read_terms(work), _read_uses(work), path)
-
-    work.step("dictionary", sources, [path.name], do)
-
-
-def _queries(work: Work) -> None:
-    request = work.request
-    sources = work.named("corpus", "queries", "llm") | {"entries": work.made(ENTRIES_FILE)}
-
-    def do() -> str:
-        write = None if request.llm is None else _query_writer(work, request.llm)
-        shutil.rmtree(work.folder / "collection", ignore_errors=True)
-        cut = request.settings.candidates.source == "keep" or _learns_from_pairs(request)
-        settings = request.settings.queries.model_copy(update={"cut": cut})
-        folder, inputs = work.folder / "collection", (request.queries, write)
-        return prepare_collection(request.corpus, work.documents, settings, *inputs, folder, _read_uses(work))
-
-    work.step("queries", sources, ["collection"], do)
-
-
-def _query_writer(work: Work, llm: str) -> Writer:
-    tell = partial(work.watcher.tell, "llm")
-    writer: Writer = registry().find("writers", "queries")(llm, tell, work.watcher.count, work.run)
-    return writer
-
-
-def _candidates(work: Work) -> None:
-    request = work.request
-    shared = {
-        "corpus": work.made("collection/corpus.jsonl"),
-        "queries": work.made("collection/queries.jsonl"),
-        **work.named("teacher", "model"),
-    }
-    for name, split, file in (("candidates", TRAIN, "candidates.jsonl"), ("held", HELD, "held.jsonl")):
-        if not request.all_stages or (split == TRAIN and not _reads_candidates(request)):
-            continue
-        if split == TRAIN and request.candidates is not None:
-            source = partial(_given, work, request.candidates)
-            work.step(name, work.named("candidates"), [file], source)
-            continue
-        work.step(name, shared, [file], partial(_gather, work, split, file))
-
-
-def _pairs(work: Work) -> None:
-    """Pairs for the stages that learn from them, where there is such a stage."""
-    if not _learns_from_pairs(work.request):
-        return
-    candidates, pairs = work.folder / "candidates.jsonl", work.folder / "pairs.jsonl"
-    collection = work.folder / "collection"
-    sources = {
-        "candidates": work.made("candidates.jsonl"),
-        "queries": work.made("collection/queries.jsonl"),
-    }
-    work.step("pairs", sources, [pairs.name], lambda: prepare_pairs(candidates, collection, pairs))
-
-
-def _learns_from_pairs(request: Request) -> bool:
-    return any(PAIRS in find_stage(name).reads for name in request.all_stages)
-
-
-def _reads_candidates(request: Request) -> bool:
-    return any({CANDIDATES, PAIRS} & {*find_stage(name).reads} for name in request.all_stages)
-
-
-def _given(work: Work, name: str) -> str:
-    """Take candidates that were named, once it's sure that they can be read."""
-    ids = {document.document_id for document in work.documents}
-    entries = list(read_candidates(name, document_ids=ids))
-    from sparse_adapt.collection.examples import write_candidates
-
-    write_candidates(work.folder / "candidates.jsonl", entries)
-    return f"{len(entries):,} queries of {name}"
-
-
-def _gather(work: Work, split: str, file: str) -> str:
-    request, collection = work.request, work.folder / "collection"
-    if work.teacher is None:
-        documents = list(read_documents(collection))
-        student = open_sparse(request.model, request.reading)
-        work.teacher = make_teacher(
-            student,
-            documents,
-            request.teacher,
-            cache=work.cache,
-            progress_for=work.watcher.count,
-        )
-    settings, path = request.settings.candidates, work.folder / file
-    return prepare_candidates(collection, work.teacher, settings, split, path, work.watcher.count)
-
-
 def _ranking(work: Work) -> list[Outcome]:
     """Ranking, where words are taught as well: its stage and its choice. Nothing comes of it where the base is kept."""
-    ranking = work.ranking() if (work.folder / "terms.json").is_file() else None
+    ranking = work.ranking() if (work.folder / TERMS_FILE).is_file() else None
     if ranking is None:
         return []
     ranking.folder.mkdir(exist_ok=True)
@@ -362,7 +356,7 @@ def _ranking(work: Work) -> list[Outcome]:
 def _plan(work: Work) -> Plan:
     """The stages that there is something to do for."""
     request, folder = work.request, work.folder
-    terms, definitions = folder / "terms.json", folder / "dictionary.jsonl"
+    terms, definitions = folder / TERMS_FILE, folder / DICTIONARY_FILE
     if request.ranking is not None and not terms.is_file():  # nothing but ranking is left to learn
         request = request.ranking
     stages = [name for name in request.stages if terms.is_file() or row_of(name).without_terms]
@@ -371,7 +365,7 @@ def _plan(work: Work) -> Plan:
     if not stages and request.settings.frozen:
         raise ConfigError("frozen = true, and no new term: there is nothing to learn; choose another corpus")
     files = {"terms": terms, "dictionary": definitions}
-    files |= {"candidates": work.run / "candidates.jsonl", "pairs": work.run / "pairs.jsonl"}
+    files |= {"candidates": work.run / CANDIDATES_FILE, "pairs": work.run / PAIRS_FILE}
     settings: dict[str, Settings] = {
         name: request.settings_of(name) if find_stage(name).trains else request.own_settings(name)
         for name in stages

@@ -41,17 +41,13 @@ from sparse_adapt.selection.comparison import (
 from sparse_adapt.selection.evidence import retained_in
 from sparse_adapt.selection.general import WORD, GeneralRow
 from sparse_adapt.selection.models import (
-    BASE,
     COMPARED_DOCUMENTS,
-    EXACT,
-    RANKING,
     Choice,
     Maker,
     added,
     choose_from,
     compare_as_they_are,
     compare_words,
-    has_words,
     held_out_collection,
     keep,
     merge,
@@ -59,7 +55,7 @@ from sparse_adapt.selection.models import (
     try_models,
 )
 from sparse_adapt.selection.questions import SOME, general_collection
-from sparse_adapt.selection.record import Chosen, OnJudged
+from sparse_adapt.selection.record import BASE, EXACT, RANKING, Chosen, OnJudged, has_words
 from sparse_adapt.selection.retention import measure_retention, texts_in
 from sparse_adapt.selection.ruling import at_most
 from sparse_adapt.stages.card import in_short, with_record, write_card
@@ -290,7 +286,7 @@ def evidence_for_best(work: Work) -> OnJudged:
     """What the kept model gains on judged queries of the corpus, or else on those set aside."""
     base = open_sparse(work.request.model, work.request.reading)
     model = open_sparse(work.folder / "model", work.request.reading)
-    return judged_evidence(base, model, JudgedDocuments.of(work.request.corpus, work.folder))
+    return judged_evidence(base, model, JudgedDocuments.of(work.corpus, work.folder))
 
 
 def choice_made(work: Work) -> ChoiceMade:
@@ -335,7 +331,7 @@ def _list_what_to_encode(work: Work, plan: Plan) -> None:
         return
     encoder, before = SparseEncoder.load(work.folder / "1-extend"), SparseEncoder.load(plan.model)
     new = {token.token_id for token in encoder.new_tokens if token.token_id >= before.vocabulary_size}
-    documents = read_documents(work.request.corpus)
+    documents = work.corpus.read()
     if encoder.entries is None:
         ids = ids_saying(encoder, documents, new)
     else:

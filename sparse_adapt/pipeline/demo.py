@@ -7,8 +7,8 @@ Dimensions: V vocabulary. Vectors of documents are (documents, V), those of the 
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,30 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from sparse_adapt.collection.folder import CorpusFolder
 from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.errors import ConfigError, InputError
-from sparse_adapt.files.folders import output_folder
 from sparse_adapt.files.place import Place, portable
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.demo_report import ALONE, BASE, KINDS, SPLITS, TOP, has_alone
-from sparse_adapt.pipeline.estimate import Expected, expected_of_plan
 from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.report import ColumnFigures, Demonstrated, DemoTermFigures, HardQuery
-from sparse_adapt.pipeline.run import (
-    Finished,
-    Listener,
-    NoListener,
-    check_files,
-    is_whole,
-    read_by,
-    read_finished,
-    run_stage,
-    run_stages,
-    whole_run,
-    write_report,
-)
-from sparse_adapt.report.progress import Progress, no_progress
-from sparse_adapt.retrieve.activity import position_logits, weights_of
+from sparse_adapt.pipeline.run import Finished, Listener, NoListener, is_whole, run, run_stage
+from sparse_adapt.report.progress import Progress, no_progress, passing
+from sparse_adapt.retrieve.activity import weights_of
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
 from sparse_adapt.retrieve.search import top_k
@@ -56,9 +43,9 @@ from sparse_adapt.selection.retention import (
     texts_in,
     with_background,
 )
+from sparse_adapt.stages.runner import Outcome
 from sparse_adapt.terms.function_words import function_tokens
 from sparse_adapt.terms.mining import read_terms
-from sparse_adapt.training.loop import StepProgress
 
 MEASURING = "measure: general texts read"
 
@@ -76,6 +63,7 @@ class TermTexts(NamedTuple):
 class Scene:
     """A corpus of new terms as it is measured."""
 
+    corpus: CorpusFolder
     documents: tuple[Document, ...]
     splits: dict[str, Collection]
     terms: tuple[TermTexts, ...]
@@ -107,20 +95,21 @@ class Scene:
         return [document_id for document_id, grade in judged.items() if grade > 0]
 
 
-def read_scene(corpus: str, terms: Sequence[str]) -> Scene:
+def read_scene(place: str, terms: Sequence[str]) -> Scene:
     """A corpus of this design. Raises InputError where a split, a kind of query or a term is missing."""
+    corpus = CorpusFolder(place)
     splits = {split: read_collection(corpus, split) for split in SPLITS}
     documents = splits["train"].documents
     for split, collection in splits.items():
         for kind in KINDS:
             if all(query.kind != kind for query in collection.queries):
-                raise InputError(corpus, f'no query of kind "{kind}" has judgements in the split "{split}"')
-    scene = Scene(documents, splits, ())
+                raise InputError(place, f'no query of kind "{kind}" has judgements in the split "{split}"')
+    scene = Scene(corpus, documents, splits, ())
     texts = tuple(_texts_of(scene, term) for term in terms)
     unsaid = next((each.term for each in texts if not each.rows), None)
     if unsaid is not None:
-        raise InputError(corpus, f"no document says the term {unsaid!r}; remove it from the terms")
-    return Scene(documents, splits, texts)
+        raise InputError(place, f"no document says the term {unsaid!r}; remove it from the terms")
+    return replace(scene, terms=texts)
 
 
 def _texts_of(scene: Scene, term: str) -> TermTexts:
@@ -134,15 +123,13 @@ def _texts_of(scene: Scene, term: str) -> TermTexts:
     return TermTexts(term, rows, hard, unseen)
 
 
-class DemoColumn(NamedTuple):
-    """Every figure of one column, ready for JSON, and a value of each query that shows what a model keeps."""
+def measure(
+    model: SparseEncoder, scene: Scene, progress: Progress = no_progress
+) -> tuple[ColumnFigures, Groups]:
+    """One column, and a value of each query that shows what a model keeps.
 
-    figures: ColumnFigures
-    retained: Groups
-
-
-def measure(model: SparseEncoder, scene: Scene, progress: Progress = no_progress) -> DemoColumn:
-    """One column. `progress` hears of the general texts, which take longest."""
+    `progress` hears of the general texts, which take longest.
+    """
     documents = encode(model, [document.full_text for document in scene.documents], "document")
     queries = {
         split: encode(model, [query.text for query in collection.queries], "query")
@@ -168,7 +155,7 @@ def measure(model: SparseEncoder, scene: Scene, progress: Progress = no_progress
         "function_share": _shares_by_kind(model, scene, documents, queries),
         "control_active": _control_active(model, scene, queries),
     }
-    return DemoColumn(figures, retained)
+    return figures, retained
 
 
 def _retained(
@@ -226,7 +213,6 @@ def _term_figures(
     ids = _token_ids(model, texts.term)
     own, others = texts.rows, np.setdiff1d(np.arange(len(scene.documents)), texts.rows)
     weights = weights_of(documents, [ids])[:, 0]
-    largest = int(others[weights[others].argmax()]) if len(others) else None
     of_hard, of_unseen = (
         dict(
             zip(
@@ -242,10 +228,7 @@ def _term_figures(
         "single_token": len(ids) == 1,
         "weights": {scene.documents[row].document_id: float(weights[row]) for row in own},
         "heaviest_in": sum(_is_heaviest(documents[row], ids) for row in own),
-        "least_logit": _least_logit(model, [scene.documents[row].full_text for row in own], ids),
-        "others_firing": int((weights[others] > 0).sum()),
         "others_largest": float(weights[others].max(initial=0.0)),
-        "others_largest_in": None if largest is None else scene.documents[largest].document_id,
         "hard_queries": {query_id: float(of_hard[query_id]) for query_id in texts.hard_query_ids},
         "meant": {query_id: float(of_unseen[query_id]) for query_id in texts.unseen_query_ids},
         "control_largest": max(
@@ -265,20 +248,6 @@ def _token_ids(model: SparseEncoder, term: str) -> list[int]:
 
 def _is_heaviest(vector: csr_matrix, ids: Sequence[int]) -> bool:
     return vector.nnz > 0 and int(vector.indices[vector.data.argmax()]) in ids
-
-
-def _least_logit(model: SparseEncoder, texts: Sequence[str], ids: Sequence[int]) -> float | None:
-    """The smallest raw logit of a term's token over all places where it stands; None for a term in pieces.
-
-    Beside its pieces, that of the piece with the largest counts for a place.
-    """
-    if len(ids) > 1:
-        return None
-    found = list[float]()
-    for tokens in model.tokenize(texts):
-        logits = position_logits(model, tokens, ids)[:, 0]
-        found += [float(logits[list(places)].max()) for places in model.places_of(ids[0], tokens)]
-    return min(found, default=None)
 
 
 # -- kinds of queries -----------------------------------------------------------------------------
@@ -319,58 +288,45 @@ def _of_kind(queries: Sequence[Query], kind: str) -> NDArray[np.bool_]:
 # -- the whole demo -------------------------------------------------------------------------------
 
 
-def expected_of_demo(plan: Plan) -> list[Expected]:
-    """How long the stages may take on this machine, and measuring the base model and the model after each stage."""
-    return expected_of_plan(plan, list(plan.trained.items()), len(plan.stages) + 1, SOME)
-
-
 def run_demo(plan: Plan, place: Place, listener: Listener | None = None, *, alone: bool = False) -> Finished:
     """Carry out a plan on a corpus of new terms, and measure the base model and the model after each stage.
 
     `alone`: measure also the base model after the last stage alone, so what training does without new tokens.
     Raises InputError, before anything is trained, for a corpus that isn't of this design.
     """
-    if is_whole(place):
-        return _checked(whole_run(plan, place.folder), alone)
-    listener = listener or NoListener()
-    check_files(plan)
-    assert plan.corpus is not None
-    scene = read_scene(plan.corpus, [term.text for term in read_terms(plan.files["terms"])])
-    with output_folder(place.reading(read_by(plan))) as work:
-        outcomes = run_stages(plan, work, listener)
-        models = {BASE: plan.model}
-        if alone:
-            models[ALONE] = str(_fine_tuned_alone(plan, work, listener))
-        models |= {stage: str(outcome.folder) for stage, outcome in zip(plan.stages, outcomes, strict=True)}
-        advance = _by_texts(listener.begin(MEASURING), len(models) * texts_in(scene.general))
-        columns, measured = list[ColumnFigures](), list[DemoColumn]()
-        for name, model in models.items():
-            measured.append(measure(SparseEncoder.load(model), scene, advance))
-            columns.append({"name": name, "model": portable(model, work, work), **measured[-1].figures})
-        first, *_, last = (each.retained for each in measured)
-        retention = retention_figures(last, first, questions=scene.general.queries)
-        shown: Demonstrated = {
-            "terms": [texts.term for texts in scene.terms],
-            "hard_queries": {query.query_id: query.text for query in scene.hard_queries},
-            "columns": columns,
-        }
-        base, final = SparseEncoder.load(plan.model), SparseEncoder.load(outcomes[-1].folder)
-        evidence = judged_evidence(base, final, JudgedDocuments.of(plan.corpus, work))
-        write_report(work, plan, outcomes, {"demo": shown, "evidence": evidence, "retention": retention})
-    return read_finished(place.folder)
+    measured = None
+    if not is_whole(place):
+        assert plan.corpus is not None
+        scene = read_scene(plan.corpus, [term.text for term in read_terms(plan.files["terms"])])
+        measured = partial(_measured, plan, scene, listener or NoListener(), alone)
+    return _checked(run(plan, place, listener, measured), alone)
 
 
-def _by_texts(step: StepProgress | None, total: int) -> Progress:
-    """Progress by how many more texts are read, where a listener of stages hears of each step."""
-    done = 0
-
-    def advance(number: int) -> None:
-        nonlocal done
-        done += number
-        if step is not None:
-            step(done, total, {})
-
-    return advance
+def _measured(
+    plan: Plan, scene: Scene, listener: Listener, alone: bool, outcomes: Sequence[Outcome], work: Path
+) -> dict[str, object]:
+    """A column of each model, what the last one keeps of what the first one knew, and what it gains."""
+    models = {BASE: plan.model}
+    if alone:
+        models[ALONE] = str(_fine_tuned_alone(plan, work, listener))
+    models |= {stage: str(outcome.folder) for stage, outcome in zip(plan.stages, outcomes, strict=True)}
+    advance = passing(MEASURING, len(models) * texts_in(scene.general))
+    columns, retained = list[ColumnFigures](), list[Groups]()
+    for name, model in models.items():
+        figures, groups = measure(SparseEncoder.load(model), scene, advance)
+        columns.append({"name": name, "model": portable(model, work, work), **figures})
+        retained.append(groups)
+    shown: Demonstrated = {
+        "terms": [texts.term for texts in scene.terms],
+        "hard_queries": {query.query_id: query.text for query in scene.hard_queries},
+        "columns": columns,
+    }
+    base, final = SparseEncoder.load(plan.model), SparseEncoder.load(outcomes[-1].folder)
+    return {
+        "demo": shown,
+        "evidence": judged_evidence(base, final, JudgedDocuments.of(scene.corpus, work)),
+        "retention": retention_figures(retained[-1], retained[0], questions=scene.general.queries),
+    }
 
 
 def _fine_tuned_alone(plan: Plan, work: Path, listener: Listener) -> Path:

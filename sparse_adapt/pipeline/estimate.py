@@ -1,11 +1,15 @@
-"""How long an adaptation will take, from a moment's work of each kind on this machine, and how much memory."""
+"""About how long a run will take on this machine: two speeds, of reading its texts and of learning from them.
 
-import math
+Both are measured with the user's own model. Steps read or learn so many texts each; a text of another length takes
+its share of a document's time.
+"""
+
 import time
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from transformers import PreTrainedTokenizerFast
 
@@ -22,7 +26,7 @@ from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.preparing import CORPUS_QUERIES
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.pipeline.words import SAMPLE as WORDS_SAMPLE
-from sparse_adapt.report.progress import duration
+from sparse_adapt.report.progress import LONG, duration
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.selection.models import COMPARED_DOCUMENTS
 from sparse_adapt.selection.questions import SOME, general_collection
@@ -36,190 +40,164 @@ from sparse_adapt.terms.alternatives import is_token
 from sparse_adapt.terms.entries import EntryKeys, read_entries
 from sparse_adapt.terms.mining import read_terms
 from sparse_adapt.training.loop import device_of
-from sparse_adapt.training.memory import Costs, gigabytes
+from sparse_adapt.training.memory import Costs
 from sparse_adapt.training.settings import Training
 
-SAMPLE, MORE = 8, 64  # texts of a trial; where these are read in no time, so many
-SHOWN = 0.5  # seconds of a part that is named
-LONG = 1.0  # seconds of a trial that isn't made twice
+SAMPLES = (8, 64)  # texts of a trial; the second where the first are read in no time
+TRIAL = 0.5  # seconds of a trial that tells enough
+READ = 1200  # characters of a text that count: a model reads no more of most
+LABELLED = 60  # characters of a text that the semantic labeller reads
+A_COUNT = 1e-3  # seconds to count the words of a document
 A_QUERY = 0.25  # of a document's time
+A_QUERY_SCORED = 0.01  # seconds, beside its encoding
 TERMS = 30  # that a corpus has, while nobody knows
-SHORT = 24  # texts as short as synthetic ones that the labeller reads for a trial
-A_TEXT = 60  # signs of such a text
-BEFORE_CANDIDATES = ("words", "terms", "dictionary", "queries")  # steps of an adaptation
-OF_MODELS = ("candidates", "stages", "choice")  # and those after them
-MODELS_COMPARED = 3  # at a choice without words: the base model, half of the change, all of it
-A_COUNT = 1e-3  # seconds to count a document's words
-TIMES_COMPARED = 3  # that a document is read where nothing is taught
-MODELS_ASKED = 3  # at a choice without words: the base model, the best, the one kept in its place
+OF_MODELS = {"candidates", "stages", "choice"}  # steps in which models read
+TIMES_COMPARED = (
+    3  # that a document is read at a choice: by the base model, at half of the change, at all of it
+)
+MODELS_ASKED = 3  # general questions, where stages train: the base model, the best, the one kept in its place
+NAMED = 0.1  # of the whole time, from which on a part is named
 
 
-class Expected(NamedTuple):
-    """One part of the work, how many seconds and how many bytes it may take, and how many there are."""
+class Forecast(NamedTuple):
+    """Seconds of each step, a stage as `stages/NAME`; and advice where there is less memory than learning may take."""
 
-    what: str
-    seconds: float
-    memory: float = 0.0
-    there: float = math.inf
+    seconds: Mapping[str, float]
+    advice: str = ""
+
+    @property
+    def total(self) -> float:
+        """Seconds in all."""
+        return sum(self.seconds.values())
+
+    def lines(self) -> list[str]:
+        """The time in a line, with the parts that make it; nothing of less than a minute."""
+        parts = [
+            f"{name.rpartition('/')[2]} {duration(seconds)}"
+            for name, seconds in self.seconds.items()
+            if seconds > NAMED * self.total
+        ]
+        line = f"about {duration(self.total)} on this machine: {', '.join(parts)}"
+        return [each for each in (line if self.total > LONG else "", self.advice) if each]
 
 
 class Speeds(NamedTuple):
-    """Seconds that one document takes on this machine: read, learnt from, or read by the dense teacher.
+    """Seconds that a document takes: read, learnt from, read by the dense encoder.
 
-    `general`: that a general passage takes, read; `labelling`: that a synthetic text takes, read by the dense encoder
-    that labels it; `costs`: what learning takes in memory; `tokens`: of a document that is learnt from.
+    `length`: characters of a document; `tokens`: of one that is learnt from; `costs`: of learning, in memory.
     """
 
     encoding: float
     learning: float
-    by_dense: float
-    general: float = 0.0
-    labelling: float = 0.0
-    costs: Costs | None = None
+    dense: float = 0.0
+    length: float = READ
     tokens: float = 0.0
+    costs: Costs | None = None
 
 
-def expected(
+def of_adaptation(
     request: Request,
     tokenizer: PreTrainedTokenizerFast,
     documents: Sequence[Document],
     total: int,
+    steps: Sequence[str],
     done: Container[str] = (),
-    until: str | None = None,
-) -> list[Expected]:
-    """The parts that take long, in their order. `tokenizer`: of the model that is adapted.
+) -> Forecast:
+    """The forecast of an adaptation's `steps`. `tokenizer`: of the model that is adapted.
 
-    `documents`: those looked at; `total`: those of the corpus; `done`: steps and stages that were done before; `until`:
-    the step after which nothing is done.
+    `documents`: those looked at; `total`: of the corpus; `done`: what was done before, as `Forecast` names it.
+    Raises ConfigError for a bound on memory that is too little.
     """
+    counting = A_COUNT * total
+    seconds = {
+        "words": counting * request.adds_words,
+        "terms": counting * (request.extends or request.glossary is not None),
+    }
+    advice = ""
+    if OF_MODELS & {*steps}:
+        of_models, advice = _of_models(request, tokenizer, documents)
+        seconds |= of_models
+    return Forecast(
+        {
+            name: each
+            for name, each in seconds.items()
+            if name.partition("/")[0] in steps and name not in done
+        },
+        advice,
+    )
+
+
+def _of_models(
+    request: Request, tokenizer: PreTrainedTokenizerFast, documents: Sequence[Document]
+) -> tuple[dict[str, float], str]:
+    """Seconds of the steps in which models read, and advice on memory."""
     settings = request.settings
-    reading = Expected(f"reading {total:,} documents for terms", total * 1e-3 if request.extends else 0.0)
-    if until in BEFORE_CANDIDATES:  # no model reads anything
-        return [] if "terms" in done or reading.seconds < SHOWN else [reading]
+    entry_queries, terms = of_glossary(request, tokenizer)
+    if not terms and request.ranking is not None:  # then it only makes queries
+        request = request.ranking
+    nothing_new = request.glossary is not None and not terms and request.ranking is None
+    stages = () if nothing_new else tuple(n for n in request.all_stages if find_stage(n).trains)
+    trained = [(name, request.settings_of(name)) for name in stages]
+    ensemble = bool(stages) and request.teacher == ENSEMBLE
     speeds = measure_speeds(
         request.model,
         documents,
         reading=request.reading,
         longest=settings.longest,
-        dense=bool(request.all_stages) and (request.teacher == ENSEMBLE or "dictionary" in request.stages),
-        general=True,
-        settings=_first_settings(request),
+        dense=ensemble or "dictionary" in stages,
+        settings=trained[0][1] if trained else None,
     )
-    entry_queries, terms = of_glossary(request, tokenizer)
-    if not request.all_stages or (request.ranking is None and request.glossary is not None and not terms):
-        compared = min(COMPARED_DOCUMENTS, len(documents))
-        seconds = (WORDS_SAMPLE + TIMES_COMPARED * compared) * speeds.encoding
-        parts = [
-            ("words", Expected(f"counting the words of {total:,} documents", total * A_COUNT)),
-            ("choice", Expected("comparing both models on synthetic queries", seconds)),
-            ("choice", general_expected(speeds, 1, SOME)),
-        ]
-        return [row for name, row in parts if name not in done and row.seconds >= SHOWN]
-    if not terms and request.ranking is not None:  # then it only makes queries
-        request = request.ranking
+    if not stages:
+        compared = WORDS_SAMPLE + TIMES_COMPARED * min(COMPARED_DOCUMENTS, len(documents))
+        return {"choice": compared * speeds.encoding + of_questions(speeds, 1, SOME)}, ""
     queries = min(settings.queries.count, len(documents) * settings.queries.per_document)
     queries += min(entry_queries, queries // CORPUS_QUERIES)
     held_out = min(settings.queries.held, len(documents) // 4)
     pool = min(len(documents), held_out * settings.candidates.count)
     choices = 1 if request.ranking is None else 2
     scored = (0 if request.candidates is not None else queries) + held_out
-    stages = {
-        name: stage_expected(
-            name,
-            request.settings_of(name),
-            speeds,
-            documents=len(documents),
-            queries=queries,
-            terms=terms,
-        )
-        for name in request.all_stages
-        if find_stage(name).trains
-    }
-    encoding = len(documents) * speeds.encoding
-    by_dense = len(documents) * speeds.by_dense * (request.teacher == ENSEMBLE)
-    scoring = scored * (A_QUERY * speeds.encoding + 0.01)
-    comparing = (2**choices - 1) * MODELS_COMPARED * pool * speeds.encoding
-    parts = [
-        ("terms", reading),
-        ("candidates", Expected(f"encoding {len(documents):,} documents with the base model", encoding)),
-        ("candidates", Expected(f"encoding {len(documents):,} documents with the dense teacher", by_dense)),
-        ("candidates", Expected(f"scoring documents for {scored:,} queries", scoring)),
-        ("dictionary", _labelling(request, terms, speeds)),
-        *stages.items(),
-        ("choice", Expected("comparing models on the queries set aside", comparing)),
-        ("choice", general_expected(speeds, MODELS_ASKED + choices - 1)),
-    ]
-    last = OF_MODELS.index(until) if until in OF_MODELS else len(OF_MODELS)
-    return [
-        row
-        for name, row in parts
-        if name not in done and row.seconds >= SHOWN and OF_MODELS.index(_step_of(name)) <= last
-    ]
+    learning = _of_stages(trained, speeds, documents=len(documents), queries=queries, terms=terms)
+    candidates = len(documents) * (speeds.encoding + speeds.dense * ensemble)
+    candidates += scored * (A_QUERY * speeds.encoding + A_QUERY_SCORED)
+    comparing = (2**choices - 1) * TIMES_COMPARED * pool * speeds.encoding
+    asking = of_questions(speeds, MODELS_ASKED + choices - 1)
+    return {"candidates": candidates, **learning.seconds, "choice": comparing + asking}, learning.advice
 
 
-def _step_of(part: str) -> str:
-    """The step in which a part is done: one of a stage's name is done among the stages."""
-    return part if part in ("candidates", "choice") else "candidates" if part == "terms" else "stages"
+def of_plan(
+    plan: Plan,
+    models: int = 2,
+    questions: int | None = None,
+    trained: Sequence[tuple[str, Training]] | None = None,
+) -> Forecast:
+    """The forecast of a plan: its stages, and measuring so many models; nothing without a corpus or a sparse model.
 
-
-def expected_of_plan(
-    plan: Plan, trained: Sequence[tuple[str, Training]], models: int, questions: int | None = None
-) -> list[Expected]:
-    """How long a plan with a corpus may take on this machine: stages that train, and measuring so many models.
-
-    `trained`: each stage as often as it is carried out, with its settings; `questions`: general ones, all by default.
+    `questions`: general ones, all by default; `trained`: each stage as often as it is carried out, by default once.
     """
-    assert plan.corpus is not None
-    documents = list(read_documents(plan.corpus))
-    queries = len(list(read_candidates(plan.files["candidates"]))) if "candidates" in plan.files else 0
-    terms = len(read_terms(plan.files["terms"])) if "terms" in plan.files else 0
-    labelling = [each for _, each in trained if isinstance(each, Dictionary) and each.labeller != "none"]
-    learnt_from = {name: len(documents) for name, _ in trained}
-    if "dictionary" in learnt_from:
-        learnt_from["dictionary"] = len(read_dictionary(plan.files["dictionary"]))
+    trained = list(plan.trained.items()) if trained is None else trained
+    if plan.corpus is None or not trained or is_dense(ModelFolder.of(plan.model).path):
+        return Forecast({})
+    files, documents = plan.files, list(read_documents(plan.corpus))
     speeds = measure_speeds(
-        plan.model, documents, dense=bool(labelling), general=True, settings=trained[0][1]
+        plan.model, documents, dense=any(map(_is_labelled, dict(trained).values())), settings=trained[0][1]
     )
-    rows = []
-    for stage, settings in trained:
-        counts = {"documents": learnt_from[stage], "queries": queries, "terms": terms}
-        rows.append(stage_expected(stage, settings, speeds, **counts))
-    labelled_texts = sum(labelled(terms, each) for each in labelling)
-    seconds = labelled_texts * speeds.labelling
-    rows.append(Expected(f"labelling {labelled_texts:,} short texts", seconds))
-    seconds = models * len(documents) * speeds.encoding
-    rows.append(Expected(f"encoding {len(documents):,} documents with {models} models", seconds))
-    rows.append(general_expected(speeds, models, questions))
-    return [row for row in rows if row.seconds >= SHOWN]
+    learning = _of_stages(
+        trained,
+        speeds,
+        documents=len(documents),
+        queries=len(list(read_candidates(files["candidates"]))) if "candidates" in files else 0,
+        terms=len(read_terms(files["terms"])) if "terms" in files else 0,
+        definitions=len(read_dictionary(files["dictionary"])) if "dictionary" in files else 0,
+    )
+    measuring = models * len(documents) * speeds.encoding + of_questions(speeds, models, questions)
+    return learning._replace(seconds={**learning.seconds, "measuring": measuring})
 
 
-def expected_of_run(plan: Plan) -> list[Expected]:
-    """How long a run file may take: its stages, and the verdict on its first and last model.
-
-    Nothing where the verdict has no corpus, the model is dense, or no stage trains.
-    """
-    model = ModelFolder.of(plan.model)
-    if plan.corpus is None or not plan.trained or is_dense(model.path):
-        return []
-    return expected_of_plan(plan, list(plan.trained.items()), 2)
-
-
-def _first_settings(request: Request) -> Training | None:
-    """The settings of the first stage that trains; None where none does."""
-    names = (name for name in request.all_stages if find_stage(name).trains)
-    return next((request.settings_of(name) for name in names), None)
-
-
-def general_expected(speeds: Speeds, models: int, questions: int | None = None) -> Expected:
-    """How long so many models read the general questions and passages.
-
-    `questions`: how many, all by default.
-    """
+def of_questions(speeds: Speeds, models: int, questions: int | None = None) -> float:
+    """Seconds that so many models take to read the general questions and passages, all of them by default."""
     general = general_collection(most=questions)
-    seconds = models * (len(general.documents) + A_QUERY * len(general.queries)) * speeds.general
-    return Expected(
-        f"asking {len(general.queries):,} general questions of {models} model{'s' * (models > 1)}", seconds
-    )
+    texts = len(general.documents) + A_QUERY * len(general.queries)
+    return models * texts * speeds.encoding * _length(general.documents) / speeds.length
 
 
 def of_glossary(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple[int, int]:
@@ -231,41 +209,41 @@ def of_glossary(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple[i
     return QUERIES_AN_ENTRY * len(entries), sum(1 for word in words if word and not is_token(tokenizer, word))
 
 
-def labelled(terms: int, settings: Dictionary) -> int:
-    """Short texts that the semantic labeller reads for so many terms: synthetic ones and ordinary words."""
-    texts = min(LARGEST_POOL, POOL + POOL_A_TERM * terms) + WORDS
-    return round(texts * settings.labelled_share(terms) * (settings.labeller != "none"))
-
-
-def _labelling(request: Request, terms: int, speeds: Speeds) -> Expected:
-    """The labeller's reading, where a stage is taught by it."""
-    if "dictionary" not in request.stages:
-        return Expected("", 0.0)
-    settings = request.settings_of("dictionary")
-    assert isinstance(settings, Dictionary)
-    texts = labelled(terms, settings)
-    return Expected(f"labelling {texts:,} short texts", texts * speeds.labelling)
-
-
-def stage_expected(
-    name: str, settings: Training, speeds: Speeds, *, documents: int, queries: int, terms: int
-) -> Expected:
-    """How long a stage may take: its steps, the texts of a step, and what learning from a text takes here.
+def _of_stages(
+    trained: Sequence[tuple[str, Training]],
+    speeds: Speeds,
+    *,
+    documents: int,
+    queries: int,
+    terms: int,
+    definitions: int | None = None,
+) -> Forecast:
+    """The forecast of stages that train: steps, by texts of a step, and what the semantic labeller reads before them.
 
     Raises ConfigError for a bound on memory that is too little.
     """
-    stage = find_stage(name)
-    settings = settings.settled(queries=queries, terms=terms)
-    steps = settings.steps_for(queries if CANDIDATES in stage.reads else documents)
-    texts = stage.texts_of(settings)
-    seconds = steps * texts * settings.gradient_accumulation * speeds.learning
-    what, costs = f"{steps:,} steps of {name}", speeds.costs
-    if costs is None:
-        return Expected(what, seconds)
-    if settings.memory is not None:
-        costs.checked(settings, name, texts)
-    memory = min(costs.at_most(texts, speeds.tokens), settings.memory_bytes)
-    return Expected(what, seconds, memory, costs.there)
+    seconds, advice = dict[str, float](), ""
+    for name, open_settings in trained:
+        stage, settings = find_stage(name), open_settings.settled(queries=queries, terms=terms)
+        learnt_from = documents if definitions is None or name != "dictionary" else definitions
+        steps = settings.steps_for(queries if CANDIDATES in stage.reads else learnt_from)
+        texts = stage.texts_of(settings)
+        taken = steps * texts * settings.gradient_accumulation * speeds.learning
+        if isinstance(open_settings, Dictionary) and open_settings.labeller != "none":
+            labelled = min(LARGEST_POOL, POOL + POOL_A_TERM * terms) + WORDS
+            labelled_share = open_settings.labelled_share(terms)
+            taken += labelled * labelled_share * speeds.dense * LABELLED / speeds.length
+        seconds[f"stages/{name}"] = seconds.get(f"stages/{name}", 0.0) + taken
+        if speeds.costs is not None:
+            advice = speeds.costs.advice(settings, name, texts, speeds.tokens) or advice
+    return Forecast(seconds, advice)
+
+
+def _is_labelled(settings: Training) -> bool:
+    return isinstance(settings, Dictionary) and settings.labeller != "none"
+
+
+# -- speeds -----------------------------------------------------------------------------------------
 
 
 def measure_speeds(
@@ -275,67 +253,47 @@ def measure_speeds(
     reading: Reading | None = None,
     longest: int | None = None,
     dense: bool = False,
-    general: bool = False,
     settings: Training | None = None,
 ) -> Speeds:
-    """What some of the documents take, each kind of work once.
+    """What some of the documents take, read and learnt from.
 
-    longest: tokens of a text that is learnt from; dense: whether a dense teacher reads documents, too; general: whether
-    the model reads general passages, too; settings: of a stage, for the precision in which a model learns, and for what
-    it takes in memory.
+    longest: tokens of a text that is learnt from; dense: whether a dense encoder reads texts, too; settings: of a
+    stage, for the precision in which a model learns, and for what it takes in memory.
     """
     encoder = SparseEncoder.load(model)
     encoder.read_as(reading or Reading())
-    texts = _some(documents, SAMPLE)
-    encode(encoder, texts[:1], "document")  # compiles, which counts once
-    encoding = _reading(encoder, documents)
-    of_general = _reading(encoder, general_collection().documents) if general else 0.0
+    encoding = seconds_a_text(partial(encode, encoder, side="document"), documents)
+    length = _length(documents)
+    if settings is None:
+        return Speeds(encoding, 0.0, length=length)
     if longest is not None:
         encoder.read_up_to(longest)
-    low = settings is not None and settings.precision == "bfloat16"
-    with torch.autocast("cpu", torch.bfloat16, enabled=low):
-        learning = _seconds(lambda: learn_once(encoder, texts)) / len(texts)
-    by_dense = labelling = 0.0
+    with torch.autocast("cpu", torch.bfloat16, enabled=settings.precision == "bfloat16"):
+        learning = seconds_a_text(partial(learn_once, encoder), documents[: SAMPLES[0]])
+    by_dense = 0.0
     if dense:
-        dense_encoder = DenseEncoder(SMALL, rough=True)  # as the teacher has it
-        dense_encoder.encode(texts[:1])
-        by_dense = _seconds(lambda: dense_encoder.encode(texts[:4])) / min(4, len(texts))
-        short = [
-            (text * A_TEXT)[start : start + A_TEXT] for text in texts for start in range(SHORT // len(texts))
-        ]
-        labelling = _seconds(lambda: dense_encoder.encode(short)) / max(1, len(short))
-    tokens = [len(ids) for ids in encoder.tokenize(texts)]
-    costs = None if settings is None else Costs.of(encoder.to(device_of(settings)), settings)
-    return Speeds(
-        encoding, learning, by_dense, of_general, labelling, costs, sum(tokens) / max(1, len(tokens))
-    )
+        by_dense = seconds_a_text(DenseEncoder(SMALL, rough=True).encode, documents[: SAMPLES[0]])
+    texts = [each.full_text for each in evenly(documents, SAMPLES[0])]
+    tokens = sum(map(len, encoder.tokenize(texts))) / len(texts)
+    costs = Costs.of(encoder.to(device_of(settings)), settings)
+    return Speeds(encoding, learning, by_dense, length, tokens, costs)
 
 
-def _reading(encoder: SparseEncoder, documents: Sequence[Document]) -> float:
-    """Seconds that one of the documents takes to encode, among others as in a whole corpus."""
-    seconds, texts = 0.0, _some(documents, SAMPLE)
-    for count in (SAMPLE, MORE):
-        if seconds < SHOWN:
-            texts = _some(documents, count)
-            seconds = _seconds(partial(encode, encoder, texts, "document"))
+def seconds_a_text(work: Callable[[list[str]], object], documents: Sequence[Document]) -> float:
+    """Seconds that work on one of the documents takes: the shorter of two trials, for other programs work, too."""
+    work([documents[0].full_text])  # compiles, which counts once
+    seconds, texts = 0.0, list[str]()
+    for count in SAMPLES:
+        if seconds < TRIAL:
+            texts = [each.full_text for each in evenly(documents, count)]
+            seconds = min(_seconds(work, texts) for _ in range(2))
     return seconds / len(texts)
 
 
-def _some(documents: Sequence[Document], count: int) -> list[str]:
-    """The texts of at most so many documents, at even distances."""
-    return [each.full_text for each in evenly(documents, count)]
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    """How long work takes; of a short time the shorter of two, for another program may take one of them."""
-
-    def once() -> float:
-        started = time.perf_counter()
-        work()
-        return time.perf_counter() - started
-
-    first = once()
-    return first if first > LONG else min(first, once())
+def _seconds(work: Callable[[list[str]], object], texts: list[str]) -> float:
+    started = time.perf_counter()
+    work(texts)
+    return time.perf_counter() - started
 
 
 def learn_once(encoder: SparseEncoder, texts: Sequence[str]) -> None:
@@ -345,17 +303,7 @@ def learn_once(encoder: SparseEncoder, texts: Sequence[str]) -> None:
         parameter.grad = None
 
 
-def describe(rows: Sequence[Expected]) -> list[str]:
-    """The parts in words, the whole last, and what to do where there is less memory than it may take."""
-    lines = ["expected time, from a short trial on this machine:"]
-    lines += [f"  {duration(row.seconds):>8}  {row.what}" for row in rows]
-    most = max((row.memory for row in rows), default=0.0)
-    there = min((row.there for row in rows), default=math.inf)
-    memory = f"; learning takes at most {gigabytes(most)} of memory" if most else ""
-    lines.append(f"  {duration(sum(row.seconds for row in rows)):>8}  in all, about{memory}")
-    if most > there:
-        bound = math.floor(there / 1e8) / 10
-        lines.append(
-            f"only {gigabytes(there)} of memory are to be had here; stop and pass --memory {bound:g}G"
-        )
-    return lines
+def _length(documents: Sequence[Document]) -> float:
+    """Characters of a document that a model reads, on average; of one at least."""
+    some = evenly(documents, 1000)
+    return max(1.0, float(np.mean([min(READ, len(each.full_text)) for each in some])))

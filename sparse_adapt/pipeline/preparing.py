@@ -10,6 +10,7 @@ import numpy as np
 from transformers import PreTrainedTokenizerFast
 
 from sparse_adapt.collection.examples import Pair, read_candidates, write_candidates, write_pairs
+from sparse_adapt.collection.folder import CorpusFolder
 from sparse_adapt.collection.glossary import Definition, read_dictionary
 from sparse_adapt.collection.readers import Document, read_documents, read_queries
 from sparse_adapt.errors import ConfigError, InputError
@@ -43,13 +44,13 @@ CORPUS_QUERIES = 3  # made of documents, for each that is made of a glossary: of
 
 
 def prepare_terms(
-    corpus: str, tokenizer: PreTrainedTokenizerFast, share: float, path: Path
+    corpus: CorpusFolder, tokenizer: PreTrainedTokenizerFast, share: float, path: Path
 ) -> tuple[list[Term], str]:
     """Write `terms.json`: mined words that pay for their token. The sentence says by what criterion.
 
     Nothing is written where there are none.
     """
-    chosen, summary = paying(mine_terms(read_documents(corpus), tokenizer), share)
+    chosen, summary = paying(mine_terms(corpus.read(), tokenizer), share)
     if chosen:
         write_terms(path, chosen)
     return chosen, summary
@@ -66,7 +67,7 @@ def tokenizer_to_teach(model: str) -> PreTrainedTokenizerFast:
 
 
 def prepare_entries(
-    corpus: str, tokenizer: PreTrainedTokenizerFast, glossary: str, path: Path
+    corpus: CorpusFolder, tokenizer: PreTrainedTokenizerFast, glossary: str, path: Path
 ) -> tuple[list[Use], str]:
     """Write `entries.jsonl`: what a glossary says, and what becomes of each entry by what the corpus says.
 
@@ -74,7 +75,7 @@ def prepare_entries(
     """
     keys, definitions = EntryKeys(tokenizer), read_dictionary(glossary)
     read = read_entries(definitions, keys)
-    texts = (document.full_text for document in read_documents(corpus))
+    texts = (document.full_text for document in corpus.read())
     of_entries = uses(read.entries, texts, keys, partial(is_token, tokenizer))
     if not any(use.makes_queries or use.token for use in of_entries):
         raise InputError(
@@ -87,13 +88,13 @@ def prepare_entries(
 
 
 def prepare_defined_terms(
-    corpus: str, tokenizer: PreTrainedTokenizerFast, uses: Sequence[Use], path: Path
+    corpus: CorpusFolder, tokenizer: PreTrainedTokenizerFast, uses: Sequence[Use], path: Path
 ) -> str:
     """Write `terms.json`: the words of a glossary that get a token. Nothing is written where there are none."""
     names = {use.token.casefold(): use.token for use in uses if use.token}
     if not names:
         return "no word that the glossary defines needs a token"
-    mined = mine_terms(read_documents(corpus), tokenizer)
+    mined = mine_terms(corpus.read(), tokenizer)
     chosen = [term for term in mined if term.text.casefold() in names]
     known = {term.text.casefold() for term in chosen}
     chosen += [Term(name, "glossary") for key, name in names.items() if key not in known]

@@ -28,10 +28,7 @@ class DemoTermFigures(TypedDict):
     single_token: bool
     weights: dict[str, float]
     heaviest_in: int
-    least_logit: float | None
-    others_firing: int
     others_largest: float
-    others_largest_in: str | None
     hard_queries: dict[str, float]
     meant: dict[str, float]
     control_largest: float

@@ -30,15 +30,8 @@ from sparse_adapt.training.settings import Training
 REQUEST_FILE = "request.json"
 OF_READING = ("device",)  # overrides that count where nothing is trained, too
 ADAPT_STAGES = (WORDS, *stages_of_adapt())  # in the order in which they are carried out
-OWN = {name: name for name in AdaptSettings.model_fields if name not in ("seed", "queries", "candidates")}
-OWN |= {
-    "query_settings": "queries",
-    "candidate_settings": "candidates",
-    "only_new": "frozen",
-}  # as the adaptation's settings call them
-FLAGS = {
-    "frozen": "only-new",
-}  # of a command, where they are called otherwise
+OPTIONS = AdaptSettings.options()  # of the adaptation itself, by its settings
+OWN = {option: name for name, option in OPTIONS.items() if name != "seed"}
 WITH_WORDS = ("extend", "preserve", "rank")  # that give mined words a token, where somebody asks for it
 NEW_ROWS = (
     "extend",
@@ -135,6 +128,10 @@ class Request:
         """The stages of the ranking beside them, if there is one, and then its own."""
         return (*(() if self.ranking is None else self.ranking.stages), *self.stages)
 
+    def learns_from(self, *inputs: Input[Any]) -> bool:
+        """Whether a stage reads one of these inputs."""
+        return any({*inputs} & {*find_stage(name).reads} for name in self.all_stages)
+
     @property
     def adds_words(self) -> bool:
         """Whether the adapted model has exact words."""
@@ -185,7 +182,7 @@ class Request:
             named["stages"] = ",".join(self.settings.stages)
         words = ["sparse-adapt", "adapt", _bare(self.corpus)]
         for key, value in named.items():
-            flag = f"--{FLAGS.get(key, key).replace('_', '-')}"
+            flag = f"--{OPTIONS.get(key, key).replace('_', '-')}"
             words += [] if value is None else [flag] if value is True else [flag, _bare(str(value))]
         return shlex.join([*words, "-o", "adapted"])
 
@@ -196,10 +193,9 @@ class Request:
         return cls(**{**plain, "settings": settings})
 
     def sources(self) -> dict[str, Source | None]:
-        """What each file or model that is named reads, by its word; None for what isn't named."""
-        return {
-            key: None if value is None else NAMED[key].source(value) for key, value in self._named().items()
-        }
+        """What each file or model that is named reads, by its word, each hashed once; None for what isn't named."""
+        named = self._named().items()
+        return {key: None if value is None else NAMED[key].source(value).once() for key, value in named}
 
     def _named(self) -> dict[str, str | None]:
         """Every file and model by its word, whether it is named or not."""

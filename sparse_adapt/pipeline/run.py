@@ -9,7 +9,7 @@ While a run works, its folder is `RUN.partial`.
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from sparse_adapt import __version__
-from sparse_adapt.collection.readers import read_documents
+from sparse_adapt.collection.folder import CorpusFolder
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.folders import discard, tidy
 from sparse_adapt.files.marker import vouching
@@ -73,9 +73,15 @@ class Finished:
     report: Report
 
 
-def run(plan: Plan, place: Place, listener: Listener | None = None) -> Finished:
+def run(
+    plan: Plan,
+    place: Place,
+    listener: Listener | None = None,
+    measured: Callable[[Sequence[Outcome], Path], Mapping[str, object]] | None = None,
+) -> Finished:
     """Carry out a plan. With `place.resume`, go on where a run of the same plan stopped.
 
+    `measured`: what is measured once all stages are done, for the report; by default the verdict on the last model.
     Raises what the readers raise for a file that is wrong, before the first stage begins.
     """
     if is_whole(place):
@@ -85,7 +91,8 @@ def run(plan: Plan, place: Place, listener: Listener | None = None) -> Finished:
     with common_folder(place.reading(read_by(plan))) as work:
         outcomes = run_stages(plan, work, listener or NoListener())
         if is_main():
-            write_report(work, plan, outcomes, verdict_of(plan, outcomes[-1].folder, work))
+            measure = measured or (lambda done, run: verdict_of(plan, done[-1].folder, run))
+            write_report(work, plan, outcomes, measure(outcomes, work))
     return read_finished(place.folder)
 
 
@@ -100,11 +107,12 @@ def verdict_of(plan: Plan, last: Path, work: Path) -> dict[str, object]:
     from sparse_adapt.selection.retention import measure_retention
 
     if plan.corpus is not None:
+        corpus = CorpusFolder(plan.corpus)
         match load_encoder(plan.model), load_encoder(last):
             case SparseEncoder() as before, SparseEncoder() as after:
                 return {
-                    "retention": measure_retention(before, after, list(read_documents(plan.corpus))),
-                    "evidence": judged_evidence(before, after, JudgedDocuments.of(plan.corpus, work)),
+                    "retention": measure_retention(before, after, list(corpus.read())),
+                    "evidence": judged_evidence(before, after, JudgedDocuments.of(corpus, work)),
                 }
     return {"retention": {}}
 

@@ -41,9 +41,13 @@ class AdaptSettings(Settings):
         "Stages that are carried out where there is something to do in them; by default exact words are put into the "
         "vectors, and with a glossary its terms are taught as well.",
     )
-    queries: QuerySettings = setting(QuerySettings(), "How queries are made of the documents.")
+    queries: QuerySettings = setting(
+        QuerySettings(), "How queries are made of the documents.", more={"option": "query_settings"}
+    )
     candidates: CandidateSettings = setting(
-        CandidateSettings(), "Which documents of a query the teacher scores."
+        CandidateSettings(),
+        "Which documents of a query the teacher scores.",
+        more={"option": "candidate_settings"},
     )
     interpolations: tuple[float, ...] = setting(
         (0.5,),
@@ -75,6 +79,15 @@ class AdaptSettings(Settings):
     def _as_read_from_json(cls, values: object) -> object:
         """A list, as JSON has it, serves as well."""
         return tuple(values) if isinstance(values, list) else values
+
+    @classmethod
+    def options(cls) -> dict[str, str]:
+        """The option of each setting, by the setting's name."""
+        extras = {name: field.json_schema_extra for name, field in cls.model_fields.items()}
+        return {
+            name: str(extra.get("option", name)) if isinstance(extra, dict) else name
+            for name, extra in extras.items()
+        }
 
     @staticmethod
     def seeds(seed: int) -> dict[str, object]:

@@ -7,11 +7,12 @@ from typing import Protocol
 
 from transformers import PreTrainedTokenizerFast
 
+from sparse_adapt.collection.folder import CorpusFolder
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.steps import Done, Source, Step, carry_out, check_request, of_path
 from sparse_adapt.heap import trim_heap
-from sparse_adapt.pipeline.estimate import Expected
+from sparse_adapt.pipeline.estimate import Forecast
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.pipeline.run import Listener
 from sparse_adapt.report.progress import Progress
@@ -32,8 +33,8 @@ class AdaptListener(Listener, Protocol):
     def tell(self, step: str, message: str) -> None:
         """A step is done, or was done before."""
 
-    def expect(self, rows: Sequence[Expected]) -> None:
-        """How long it may take, before it begins."""
+    def expect(self, forecast: Forecast) -> None:
+        """About how long it will take, before it begins."""
 
 
 def carry_out_and_tell(step: Step, folder: Path, watcher: AdaptListener, home: Path | None = None) -> Done:
@@ -52,8 +53,8 @@ class Work:
     tokenizer: PreTrainedTokenizerFast  # of the model that is adapted
     folder: Path  # where this part writes
     watcher: AdaptListener
-    documents: list[Document]
-    total: int  # documents of the whole corpus
+    corpus: CorpusFolder
+    documents: list[Document]  # of the corpus, at most so many as are learnt from
     cache: Path  # vectors of a dense teacher
     run: Path  # the folder of the whole run, where queries and candidates are
     sources: Mapping[str, Source | None]  # what was named, each resolved and its model hashed once
@@ -70,9 +71,9 @@ class Work:
         step = Step(name, sources, makes, do)
         self.records[name] = carry_out_and_tell(step, self.folder, self.watcher, self.run)
 
-    def named(self, *keys: str) -> dict[str, Source | None]:
-        """What a step reads of what was named; None for what wasn't."""
-        return {key: self.sources[key] for key in keys}
+    def read(self, key: str, file: str) -> Source | None:
+        """What a step reads: a file of this run, or what was named under a word; None for what isn't there."""
+        return self.made(file) if file else self.sources[key]
 
     def made(self, name: str) -> Source | None:
         """A file or folder of this run as what a step reads; None where no step made it."""

@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from ranx import evaluate as ranx_evaluate
 from scipy.sparse import csr_matrix
 
+from sparse_adapt.collection.folder import CorpusFolder
 from sparse_adapt.collection.lines import say_taken
 from sparse_adapt.collection.readers import (
     Document,
     Judgements,
     Query,
     Run,
-    read_documents,
     read_judgements,
     read_queries,
 )
@@ -186,14 +186,15 @@ def _ask_ranx(pairs: Sequence[tuple[Values, Values]], measures: Sequence[str]) -
 # -- a model on a collection ------------------------------------------------------------------
 
 
-def read_collection(source: str | Path, split: str = "test") -> Collection:
+def read_collection(place: str | Path | CorpusFolder, split: str = "test") -> Collection:
     """Documents, measurable queries and judgements of one split.
 
     Raises InputError where a judged query has no text, nothing is relevant to any query, or no judged
     document is in the corpus.
     """
-    judgements = read_judgements(source, split)
-    return measurable(source, judgements, read_queries(source), read_documents(source), split)
+    corpus = CorpusFolder.of(place)
+    judgements = read_judgements(corpus.source, split)
+    return measurable(corpus.source, judgements, read_queries(corpus.source), corpus.read(), split)
 
 
 def measurable(

@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from sparse_adapt.collection.folder import CorpusFolder
 from sparse_adapt.collection.glossary import Definition
-from sparse_adapt.collection.readers import Document, Query, read_documents
+from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.collection.sources import judged_split
 from sparse_adapt.collection.streams import evenly
 from sparse_adapt.model.dense import DenseEncoder
@@ -39,13 +40,11 @@ from sparse_adapt.selection.evidence import (
     evidence_of,
 )
 from sparse_adapt.selection.models import (
-    RANKING,
     Choice,
     Maker,
-    has_words,
     keep,
 )
-from sparse_adapt.selection.record import Chosen, OnJudged
+from sparse_adapt.selection.record import RANKING, Chosen, OnJudged, has_words
 from sparse_adapt.selection.retention import DEPTH, known_of, say_new
 from sparse_adapt.selection.rule import BESIDE_RANKING
 from sparse_adapt.selection.ruling import why_refused
@@ -250,16 +249,17 @@ class JudgedDocuments(NamedTuple):
     source: str  # of which queries
 
     @classmethod
-    def of(cls, corpus: str, run: Path) -> "JudgedDocuments":
+    def of(cls, place: str | CorpusFolder, run: Path) -> "JudgedDocuments":
         """The judged queries of a corpus; else the synthetic ones that an adaptation in `run` set aside; else none."""
-        split, made = judged_split(corpus), run / "collection"
+        corpus, made = CorpusFolder.of(place), run / "collection"
+        split = judged_split(corpus.source)
         judged, source = None, ""
         if split is not None:
             judged, source = read_collection(corpus, split), f"the judged queries of the split {split!r}"
         elif (made / "qrels" / f"{HELD}.tsv").is_file():
             judged = read_collection(made, HELD)
             source = "synthetic queries that were set aside, each with the document that it was made from"
-        everything = tuple(read_documents(corpus)) if judged is None else judged.documents
+        everything = tuple(corpus.read()) if judged is None else judged.documents
         documents = _some(everything, judged)
         if judged is not None:
             judged = Collection(documents, tuple(evenly(judged.queries, JUDGED)), judged.judgements)

@@ -27,18 +27,13 @@ from sparse_adapt.retrieve.hybrid import token_weights
 from sparse_adapt.retrieve.significance import paired
 from sparse_adapt.selection.evidence import GENERAL, by_kind
 from sparse_adapt.selection.general import GeneralRow, general_rows
-from sparse_adapt.selection.record import Chosen, Tried
+from sparse_adapt.selection.record import BASE, EXACT, Chosen, Tried, has_words
 from sparse_adapt.selection.retention import EncodedCollection, encode_unscaled, texts_in, with_exact_words
 from sparse_adapt.selection.rule import MAY_LOSE
 
 MEASURE = "ndcg@10"
 COMPARED_DOCUMENTS = 2_000  # where nothing is taught
 GRADES = 10  # documents of a query that are to be found
-BASE = "base"  # the model that all others come from, which is the first
-EXACT = "exact words"  # the base model with exact words and nothing learnt, which others have to beat
-RANKING = (
-    "ranking alone"  # a model beside those that learnt words, which stands in for them where they are refused
-)
 FORGETS = MAY_LOSE  # nDCG@10 of general questions that no model may lose
 LONGER = 1.1  # documents may have at most so many times the base model's non-zero weights
 TokenWeighting = Literal[
@@ -333,11 +328,6 @@ def choose(candidates: Sequence[ComparedModel], *, words: bool = False) -> Picke
         key=lambda place: (candidates[place].back or 0.0, -POWERS.get(candidates[place].weighed, 0.0)),
     )
     return Picked(kept, best)
-
-
-def has_words(name: str) -> bool:
-    """Whether the model of a name learnt terms: no base model, with exact words or not, nor one that ranks alone."""
-    return not name.startswith((BASE, EXACT, RANKING))
 
 
 def choose_without_words(candidates: Sequence[ComparedModel]) -> Picked:

@@ -2,6 +2,12 @@
 
 from typing import Any, TypedDict
 
+BASE = "base"  # the model that all others come from, which is the first
+EXACT = "exact words"  # the base model with exact words and nothing learnt, which others have to beat
+RANKING = (
+    "ranking alone"  # a model beside those that learnt words, which stands in for them where they are refused
+)
+
 Tried = TypedDict(
     "Tried",
     {
@@ -50,3 +56,8 @@ class Chosen(TypedDict, total=False):
     meaning: dict[str, float]
     refused: str | None
     best: int
+
+
+def has_words(name: str) -> bool:
+    """Whether the model of a name learnt terms: no base model, with exact words or not, nor one that ranks alone."""
+    return not name.startswith((BASE, EXACT, RANKING))

@@ -11,8 +11,7 @@ from typing import Literal, NamedTuple
 from sparse_adapt.report.sections import Facts, Part, Prose, Tone
 from sparse_adapt.report.tables import percentage
 from sparse_adapt.selection.evidence import GENERAL, IN_OTHER_WORDS, KNOWN_ITEMS, Evidence
-from sparse_adapt.selection.models import has_words
-from sparse_adapt.selection.record import Chosen, RulingRecord
+from sparse_adapt.selection.record import Chosen, RulingRecord, has_words
 from sparse_adapt.selection.rule import ACTIVATIONS_ENOUGH, MAY_LOSE, decide, falls
 
 Verdict = Literal["use", "use in its domain", "use with care", "judge first", "keep the base model"]

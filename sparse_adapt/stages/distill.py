@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from sparse_adapt.objectives.loss_terms import OBJECTIVES, term
 from sparse_adapt.objectives.scoring import Scoring
 from sparse_adapt.objectives.targets import LABELLER, Targets, many_steps
+from sparse_adapt.registry import registry
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import CANDIDATES, CORPUS, DICTIONARY, Inputs, inherited
-from sparse_adapt.stages.record import before_extension
 from sparse_adapt.stages.stage import Stage
 from sparse_adapt.training.settings import Trained
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from sparse_adapt.collection.glossary import Definition
     from sparse_adapt.model.kinds import EitherEncoder
     from sparse_adapt.model.sparse import SparseEncoder
-    from sparse_adapt.objectives.dense_scores import DenseScores
     from sparse_adapt.objectives.hinges import TermReading
     from sparse_adapt.objectives.meanings import Sources
     from sparse_adapt.objectives.scores import CandidateBatch
@@ -307,9 +306,7 @@ class SixTerms:
 
 def build(encoder: "EitherEncoder", inputs: Inputs, settings: Distill) -> "Task[Any]":
     """The task over queries with scored candidates; definitions read before tell what else means a term."""
-    from sparse_adapt.model.sentence import SentenceEncoder
     from sparse_adapt.model.sparse import SparseEncoder
-    from sparse_adapt.objectives.dense_scores import DenseScores
     from sparse_adapt.objectives.general_candidates import with_general
     from sparse_adapt.objectives.scores import with_theirs
 
@@ -321,23 +318,13 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Distill) -> "Task[
         task = SixTerms(encoder, entries, documents, settings, inputs.get(DICTIONARY) or [], passages)
         return with_balance(encoder, task, settings)
     extended = inputs.model if settings.weights.anchor > 0.0 else None
-    before = before_extension(extended, str(encoder.device), SentenceEncoder.load)
     settings = settings.settled()  # the other pace was measured on sparse models
-    scores = DenseScores(
-        "distill",
-        encoder,
-        entries,
-        documents,
-        settings,
-        settings.weights,
-        before,
-        tau=settings.tau,
-        margin=settings.margin,
-    )
-    return with_balance(encoder, scores, settings)
+    named = ("distill", encoder, entries, documents, settings, extended)
+    dense: Task[Any] = registry().find("tasks", "scores")(*named)
+    return dense
 
 
-def with_balance(encoder: "EitherEncoder", task: "SixTerms | DenseScores", settings: Distill) -> "Task[Any]":
+def with_balance(encoder: "SparseEncoder", task: "SixTerms", settings: Distill) -> "Task[Any]":
     """The same task, whose weights but for the anchor's are shares of the gradient where the settings say so."""
     from sparse_adapt.objectives.balance import balanced
 

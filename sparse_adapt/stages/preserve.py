@@ -19,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from sparse_adapt.errors import ConfigError
+from sparse_adapt.registry import registry
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import BEFORE, CORPUS, Inputs
 from sparse_adapt.stages.record import extended_from
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from sparse_adapt.model.encoder import Encoder
     from sparse_adapt.model.forms import Side
     from sparse_adapt.model.kinds import EitherEncoder
-    from sparse_adapt.model.sentence import SentenceEncoder
     from sparse_adapt.model.sparse import Pooled, SparseEncoder
     from sparse_adapt.model.tokens import TokenIds
     from sparse_adapt.training.loop import Task
@@ -80,7 +80,7 @@ class PreserveBatch:
     before: list[list[int]]
 
 
-class _Preserving(ABC, Generic[Either]):
+class Preserving(ABC, Generic[Either]):
     """The stage over documents and snippets like queries, for `training.train`."""
 
     name = "preserve"
@@ -177,23 +177,7 @@ class _Preserving(ABC, Generic[Either]):
         return " ".join(words[first : first + longest])
 
 
-class DensePreserve(_Preserving["SentenceEncoder"]):
-    """The same vectors as before."""
-
-    learnt = ("old",)
-
-    def terms(self, encoder: "SentenceEncoder", batch: PreserveBatch) -> "dict[str, Tensor]":
-        """`old`: squared distance to the vector before, both of length 1: 2 less two cosines. A mean, ()."""
-        import torch
-
-        from sparse_adapt.objectives.masked import unmasked
-
-        with torch.no_grad():
-            wanted = unmasked(self.reference, batch.before).to(encoder.device)
-        return {"old": (unmasked(encoder, batch.ids) - wanted).square().sum(dim=1).mean()}
-
-
-class SparsePreserve(_Preserving["SparseEncoder"]):
+class SparsePreserve(Preserving["SparseEncoder"]):
     """The old dimensions as they were; a term's own takes over from its pieces."""
 
     learnt = ("old", "new", "extra")
@@ -301,7 +285,6 @@ def _saying(token_ids: "Sequence[TokenIds]", tokens: Mapping[int, object]) -> "d
 def build(encoder: "EitherEncoder", inputs: Inputs, settings: Preserve) -> "Task[Any]":
     """The task with the model before the extension as the teacher: the one that is named, or that was extended."""
     from sparse_adapt.model.kinds import load_encoder
-    from sparse_adapt.model.sentence import SentenceEncoder
     from sparse_adapt.model.sparse import SparseEncoder
 
     extended = inputs.get(BEFORE) or extended_from(inputs.model)
@@ -310,14 +293,15 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Preserve) -> "Task
             f"{inputs.model}: nothing says which model was extended to this one; name it with --baseline"
         )
     documents = [document.full_text for document in inputs[CORPUS]]
-    match encoder, load_encoder(extended, str(encoder.device)):
-        case SparseEncoder(), SparseEncoder() as before:
-            return SparsePreserve(encoder, before, documents, settings)
-        case SentenceEncoder(), SentenceEncoder() as before:
-            return DensePreserve(encoder, before, documents, settings)
-    raise ConfigError(
-        f"{inputs.model} and {extended}: one is sparse, the other dense; name another --baseline"
-    )
+    before = load_encoder(extended, str(encoder.device))
+    if type(before) is not type(encoder):
+        raise ConfigError(
+            f"{inputs.model} and {extended}: one is sparse, the other dense; name another --baseline"
+        )
+    if isinstance(encoder, SparseEncoder) and isinstance(before, SparseEncoder):
+        return SparsePreserve(encoder, before, documents, settings)
+    task: Task[Any] = registry().find("tasks", "preserve")(encoder, before, documents, settings)
+    return task
 
 
 PRESERVE = Stage("preserve", Preserve, (CORPUS, BEFORE), build, refuses=("beside",), texts=0.5)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from sparse_adapt.objectives.loss_terms import OBJECTIVES, term
 from sparse_adapt.objectives.scoring import Penalised, Scoring
+from sparse_adapt.registry import registry
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import CANDIDATES, CORPUS, Inputs
 from sparse_adapt.stages.record import before_extension
@@ -151,10 +152,8 @@ class RankTask:
 
 def build(encoder: "EitherEncoder", inputs: Inputs, settings: Rank) -> "Task[Any]":
     """The task over queries with scored candidates, with its weights at rest before the first step."""
-    from sparse_adapt.model.sentence import SentenceEncoder
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.objectives.balance import balanced
-    from sparse_adapt.objectives.dense_scores import DenseScores
     from sparse_adapt.objectives.scores import with_theirs
 
     entries, device = inputs[CANDIDATES], str(encoder.device)
@@ -162,13 +161,12 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Rank) -> "Task[Any
     documents = {document.document_id: document.full_text for document in inputs[CORPUS]}
     documents = with_theirs(documents, entries)
     extended = inputs.model if settings.weights.anchor > 0.0 else None
-    task: RankTask | DenseScores
-    if isinstance(encoder, SparseEncoder):
-        before = before_extension(extended, device, SparseEncoder.load)
-        task = RankTask(encoder, entries, documents, settings, before)
-    else:
-        begun = before_extension(extended, device, SentenceEncoder.load)
-        task = DenseScores("rank", encoder, entries, documents, settings, settings.weights, begun)
+    if not isinstance(encoder, SparseEncoder):
+        named = ("rank", encoder, entries, documents, settings, extended)
+        dense: Task[Any] = registry().find("tasks", "scores")(*named)
+        return dense
+    before = before_extension(extended, device, SparseEncoder.load)
+    task = RankTask(encoder, entries, documents, settings, before)
     if settings.balanced:
         task.weights = balanced(encoder, task, apart={"anchor"})
     return task

@@ -54,7 +54,7 @@ KEYWORDS, DROPPED = 0.3, 0.4  # share of reworded windows that lose words, and h
 SCORE_LENGTH = 10.0  # of words' scores for terms beside their vectors: so much faster they are learnt from
 WORDS_AT_ONCE = 1024
 BACKGROUND_ONE_IN = 2  # of the background texts that there are
-BACKGROUND_ONE_IN = 4  # one background text in so many drawn from anywhere
+DRAWN_ANYWHERE_ONE_IN = 4  # one background text in so many drawn from anywhere
 FEWEST = 10  # texts that teach a term, even where the labeller finds fewer
 
 
@@ -132,7 +132,7 @@ class LabelledMeanings:
 
         Of the first, a share of background ones comes first; the rest are as often near to one document as to another.
         """
-        background = count // BACKGROUND_ONE_IN
+        background = count // DRAWN_ANYWHERE_ONE_IN
         rows = random.integers(self.made, len(self.pool), background).tolist()
         answers = random.choice(len(self.answered), count - background)
         rows += [int(random.choice(self.answered[answer])) for answer in answers]

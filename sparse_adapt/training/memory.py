@@ -88,6 +88,21 @@ class Costs(NamedTuple):
             )
         return tokens
 
+    def advice(self, settings: Training, stage: str, texts: float, tokens: float) -> str:
+        """What to do where a stage may take more memory than there is, in words; empty where there is enough.
+
+        texts: of a step, of so many tokens each. Raises ConfigError for a bound that is too little.
+        """
+        if settings.memory is not None:
+            self.checked(settings, stage, texts)
+        most = min(self.at_most(texts, tokens), settings.memory_bytes)
+        if most <= self.there:
+            return ""
+        return (
+            f"{stage} takes at most {gigabytes(most)} of memory, and {gigabytes(self.there)} are to be had here; "
+            f"stop and pass --memory {math.floor(self.there / 1e8) / 10:g}G"
+        )
+
     def _besides(self, texts: float) -> float:
         """Bytes beside the activations of what is read at a time."""
         return self.fixed + texts * (self.a_text + self.longest * self.kept)

@@ -16,6 +16,10 @@ PLUGIN = Plugin(
             ("relevant-words", "relevant_words"),
         )
     ),
+    tasks={
+        "preserve": f"{HERE}.stages.dense:DensePreserve",
+        "scores": f"{HERE}.stages.dense:scores",
+    },
     renderers={
         "suite": f"{HERE}.commands:suite",  # of evaluate --suite
         "suite template": f"{HERE}.commands:suite_file",  # of evaluate --template

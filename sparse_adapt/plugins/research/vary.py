@@ -263,7 +263,7 @@ def times(plan: Plan, variation: Variation) -> list[tuple[str, Training, int]]:
 
 def expected_seconds(plan: Plan, variation: Variation) -> float:
     """How long it may take on this machine, by a moment's work of each kind."""
-    from sparse_adapt.pipeline.estimate import expected_of_plan
+    from sparse_adapt.pipeline.estimate import of_plan
 
     trained = [(stage, settings) for stage, settings, often in times(plan, variation) for _ in range(often)]
-    return sum(row.seconds for row in expected_of_plan(plan, trained, len(variation.values)))
+    return of_plan(plan, len(variation.values), trained=trained).total

@@ -14,8 +14,8 @@ from sparse_adapt.collection.readers import Document, write_documents
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.sentence import SentenceEncoder
-from sparse_adapt.objectives.dense_scores import SCALE, DenseScores
 from sparse_adapt.pipeline.plan import settings_for
+from sparse_adapt.plugins.research.stages.dense import SCALE, DenseScores
 from sparse_adapt.stages.distill import Distill
 from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.terms.mining import Term, write_terms

@@ -20,11 +20,11 @@ from sparse_adapt.files.place import Place
 from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.vocabulary import extend
-from sparse_adapt.objectives.masked import SHOWN
 from sparse_adapt.pipeline.plan import settings_for
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.plugins.research.stages.dynamic import Dynamic, HardestWords
+from sparse_adapt.plugins.research.stages.masked import SHOWN
 from sparse_adapt.plugins.research.stages.sentences import Sentences
 from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.terms.mining import Term, write_terms

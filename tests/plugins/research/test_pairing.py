@@ -21,11 +21,11 @@ from sparse_adapt.model.encoder import Encoder
 from sparse_adapt.model.kinds import load_encoder
 from sparse_adapt.model.tokens import pad
 from sparse_adapt.model.vocabulary import extend
-from sparse_adapt.objectives import anchor as anchors
-from sparse_adapt.objectives.masked import SHOWN
 from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.run import run
 from sparse_adapt.pipeline.runfile import read_plan
+from sparse_adapt.plugins.research.stages import dense as anchors
+from sparse_adapt.plugins.research.stages.masked import SHOWN
 from sparse_adapt.plugins.research.stages.pair_losses import Projection, related
 from sparse_adapt.plugins.research.stages.pairs import Contrast, Joint, PairBatch, Pairing
 from sparse_adapt.stages.runner import carry_out_stage

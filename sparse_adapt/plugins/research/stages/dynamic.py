@@ -122,7 +122,7 @@ class HardestWords:
     def __init__(self, encoder: "Encoder", texts: Iterable[str], settings: Dynamic) -> None:
         """Raises ConfigError where there is nothing to mask, or nothing to mask it with."""
         from sparse_adapt.model.sparse import SparseEncoder
-        from sparse_adapt.objectives.masked import mask_token
+        from sparse_adapt.plugins.research.stages.masked import mask_token
         from sparse_adapt.plugins.research.stages.sentences import Pool, Sentences
 
         self.settings, self.encoder = settings, encoder
@@ -202,7 +202,7 @@ class HardestWords:
 
     def terms(self, encoder: "Encoder", batch: SentenceBatch) -> "dict[str, Tensor]":
         """`mlm`, and `sparsity` where the encoder has it, unweighted: a scalar each, ()."""
-        from sparse_adapt.objectives.masked import SHOWN, read_masked
+        from sparse_adapt.plugins.research.stages.masked import SHOWN, read_masked
         from sparse_adapt.training import losses
 
         sparse = "sparsity" in self.weights
@@ -235,7 +235,7 @@ class HardestWords:
         return chosen
 
     def _mask(self, ids: Sequence[int], words: Iterable[Sequence[int]]) -> tuple[list[int], list[int]]:
-        from sparse_adapt.objectives.masked import SHOWN
+        from sparse_adapt.plugins.research.stages.masked import SHOWN
 
         masked, labels = list(ids), [SHOWN] * len(ids)
         for place in (place for word in words for place in word):
@@ -276,7 +276,7 @@ class HardestWords:
         import torch
 
         from sparse_adapt.model.tokens import PADDED_TOKENS_A_PASS, group_by_length, pad
-        from sparse_adapt.objectives.masked import SHOWN
+        from sparse_adapt.plugins.research.stages.masked import SHOWN
         from sparse_adapt.training import losses
 
         encoder, size = self.encoder, self.candidates

@@ -21,8 +21,8 @@ from sparse_adapt.model.idf import TokenScales, scaled
 from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds
-from sparse_adapt.objectives.masked import unmasked
 from sparse_adapt.objectives.texts import vectors as sparse_vectors
+from sparse_adapt.plugins.research.stages.masked import unmasked
 
 WIDTH = 128  # P, or H where that is less
 

@@ -161,8 +161,8 @@ class Pairing:
         """
         from sparse_adapt.model.sparse import SparseEncoder
         from sparse_adapt.model.tokens import cut
-        from sparse_adapt.objectives.anchor import background_for
-        from sparse_adapt.objectives.masked import mask_token
+        from sparse_adapt.plugins.research.stages.dense import background_for
+        from sparse_adapt.plugins.research.stages.masked import mask_token
         from sparse_adapt.plugins.research.stages.pair_losses import DOT_PRODUCT, first_places, known_relevant
 
         self.name, self.settings = name, settings
@@ -218,7 +218,7 @@ class Pairing:
         """`infonce`, and `mlm` and `sparsity` where stage and encoder have them, unweighted: a scalar each, ()."""
         import torch
 
-        from sparse_adapt.objectives.masked import read_masked
+        from sparse_adapt.plugins.research.stages.masked import read_masked
         from sparse_adapt.plugins.research.stages.pair_losses import related
         from sparse_adapt.training import losses
 
@@ -282,7 +282,7 @@ class Pairing:
     def _weigh(self, encoder: "SentenceEncoder") -> None:
         """Tokens count in the encoder's mean by their idf, where the settings say so, now and while it learns."""
         from sparse_adapt.model.idf import of_mean
-        from sparse_adapt.objectives.anchor import DenseBackground
+        from sparse_adapt.plugins.research.stages.dense import DenseBackground
 
         if self.settings.token_scales == "learnt":
             raise ConfigError(
@@ -310,7 +310,7 @@ class Pairing:
 
     def _mask(self, ids: list[int], random: "Generator") -> tuple[list[int], list[int]]:
         """Words that the softmax runs over, hidden at the stage's rate; labels are SHOWN elsewhere."""
-        from sparse_adapt.objectives.masked import SHOWN
+        from sparse_adapt.plugins.research.stages.masked import SHOWN
 
         labels = [SHOWN] * len(ids)
         if not isinstance(self.settings, Joint):

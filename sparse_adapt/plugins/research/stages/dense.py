@@ -1,4 +1,4 @@
-"""Scores of a dense encoder: it learns to rank a query's candidates as a teacher does.
+"""What stages teach a dense encoder: to rank a query's candidates as a teacher does, and to keep what it did before.
 
 The terms of the sparse encoder's stages that need no vocabulary, and the anchor, which holds the vectors of background
 texts. A cosine differs by tenths where scores differ by tens, so scores are cosines times a constant, as in a softmax
@@ -7,6 +7,7 @@ at the usual temperature (Gao, Yao and Chen 2021, arXiv:2104.08821).
 Dimensions: Q queries, B documents, N candidates of a query, H hidden. A loss term is a scalar: ().
 """
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,17 +16,65 @@ from numpy.random import Generator
 from torch import Tensor
 
 from sparse_adapt.collection.examples import Candidates
+from sparse_adapt.model.idf import Shares, document_frequencies
+from sparse_adapt.model.kinds import EitherEncoder
 from sparse_adapt.model.sentence import SentenceEncoder
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import cut
-from sparse_adapt.objectives.anchor import background_for
+from sparse_adapt.objectives.anchor import Background, SparseBackground
+from sparse_adapt.objectives.balance import balanced
 from sparse_adapt.objectives.loss_terms import functions
-from sparse_adapt.objectives.masked import unmasked
 from sparse_adapt.objectives.scores import CandidateBatch, Compared, ScoreComparison, Scored
 from sparse_adapt.objectives.scoring import Scoring
+from sparse_adapt.objectives.token_scales import LearntScales
+from sparse_adapt.plugins.research.stages.masked import unmasked
 from sparse_adapt.settings import Settings
+from sparse_adapt.stages.distill import Distill
+from sparse_adapt.stages.preserve import PreserveBatch, Preserving
+from sparse_adapt.stages.rank import Rank
+from sparse_adapt.stages.record import before_extension
+from sparse_adapt.synthetic.background import LIKE_PASSAGES, TEXTS, synthetic
 from sparse_adapt.training import losses
 
 SCALE = 20.0  # of a cosine
+
+
+class DenseBackground(Background):
+    """The dense vectors that background texts had by the model before."""
+
+    def __init__(self, encoder: SentenceEncoder, before: SentenceEncoder, seed: int) -> None:
+        """`before`: whose vectors are to stay."""
+        texts = synthetic(TEXTS, seed)
+        super().__init__(encoder.tokenize(texts))
+        self.before, self.before_ids = before.requires_grad_(False), before.tokenize(texts)
+        self.count_as(encoder)
+
+    def count_as(self, encoder: SentenceEncoder) -> None:
+        """Have the model before count each token in a mean as the encoder does, if that has token scales."""
+        if encoder.token_scales is not None:
+            self.before.token_scales = encoder.token_scales_of()[: self.before.vocabulary_size]
+
+    def distance(
+        self, encoder: SentenceEncoder, rows: list[int], token_scales: LearntScales | None = None
+    ) -> Tensor:
+        """Squared distance to the vectors that were, of length 1."""
+        with torch.no_grad():
+            wanted = unmasked(self.before, [self.before_ids[row] for row in rows]).to(encoder.device)
+        return losses.distance(unmasked(encoder, [self.ids[row] for row in rows]), wanted)
+
+    def share(self, size: int) -> Shares:
+        """Say it."""
+        return document_frequencies(self.ids[LIKE_PASSAGES], size) / len(self.ids[LIKE_PASSAGES])
+
+
+def background_for(encoder: EitherEncoder, before: EitherEncoder | None, seed: int) -> Background:
+    """For an encoder of either kind; without a model before, what it says now is to stay."""
+    match encoder, before or copy.deepcopy(encoder):
+        case SparseEncoder(), SparseEncoder() as reference:
+            return SparseBackground(encoder, reference, seed)
+        case SentenceEncoder(), SentenceEncoder() as reference:
+            return DenseBackground(encoder, reference, seed)
+    raise AssertionError("an extension doesn't make a dense encoder of a sparse one")
 
 
 class DenseScores:
@@ -104,3 +153,32 @@ class DenseScoresReading:
         """How far background texts are from the vectors that they had."""
         assert self.task.background is not None, "of texts that are held"
         return self.task.background.distance(self.encoder, self.drawn.others)
+
+
+class DensePreserve(Preserving[SentenceEncoder]):
+    """The same vectors as before."""
+
+    learnt = ("old",)
+
+    def terms(self, encoder: SentenceEncoder, batch: PreserveBatch) -> dict[str, Tensor]:
+        """`old`: squared distance to the vector before, both of length 1: 2 less two cosines. A mean, ()."""
+        with torch.no_grad():
+            wanted = unmasked(self.reference, batch.before).to(encoder.device)
+        return {"old": (unmasked(encoder, batch.ids) - wanted).square().sum(dim=1).mean()}
+
+
+def scores(
+    name: str,
+    encoder: SentenceEncoder,
+    candidates: Sequence[Candidates],
+    documents: Mapping[str, str],
+    settings: Rank | Distill,
+    extended: str | None,
+) -> DenseScores:
+    """The task of `rank` or `distill` for a dense encoder, with the anchor's model behind that of the stage."""
+    before = before_extension(extended, str(encoder.device), SentenceEncoder.load)
+    distance = {} if isinstance(settings, Rank) else {"tau": settings.tau, "margin": settings.margin}
+    task = DenseScores(name, encoder, candidates, documents, settings, settings.weights, before, **distance)
+    if settings.balanced:
+        task.weights = balanced(encoder, task, apart={"anchor"})
+    return task
