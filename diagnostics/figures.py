@@ -9,12 +9,10 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
-from transformers import PreTrainedTokenizerFast
 
 from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.exact.words import FIRST_WORD, MARK
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.model.tokens import names_of
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.retrieve.activity import Activity, Bools, Floats
 from sparse_adapt.retrieve.columns import Columns, only, used_columns
@@ -169,11 +167,11 @@ class ServingCost:
 
 def measure_cost(
     documents: csr_matrix,
-    tokenizer: PreTrainedTokenizerFast,
+    model: SparseEncoder,
     queries: csr_matrix | None = None,
     lists: int = 5,
 ) -> ServingCost:
-    """Cost of documents (documents, V), and of queries (queries, V) against them."""
+    """Cost of a model's documents (documents, V), and of its queries (queries, V) against them."""
     assert documents.shape[0], "cost needs at least one document"
     sizes = np.diff(documents.indptr)
     columns = used_columns([documents])  # exact words stand by numbers of which few are used
@@ -187,7 +185,7 @@ def measure_cost(
         largest_document=int(sizes.max()),
         empty_documents=int((sizes == 0).sum()),
         tokens_used=int((lengths > 0).sum()),
-        longest=_longest(lengths, columns, documents.shape[0], tokenizer, lists),
+        longest=_longest(lengths, columns, documents.shape[0], model, lists),
         index_bytes=estimate_index_bytes(lengths, documents.shape[0]),
         queries=None if queries is None else queries.shape[0],
         nonzero_query=None if queries is None else queries.nnz / queries.shape[0],
@@ -211,13 +209,13 @@ def _longest(
     lengths: NDArray[np.int64],
     columns: Columns,
     documents: int,
-    tokenizer: PreTrainedTokenizerFast,
+    model: SparseEncoder,
     lists: int,
 ) -> tuple[Posting, ...]:
     """The longest posting lists; lengths: (C) documents in each of the columns that are used, (C) as well."""
     order = [int(place) for place in np.argsort(-lengths, kind="stable")[:lists]]
     ids = [int(columns[place]) for place in order]
-    tokens = iter(names_of(tokenizer, [each for each in ids if each < FIRST_WORD]))
+    tokens = iter(model.names_of([each for each in ids if each < FIRST_WORD]))
     names = [next(tokens) if each < FIRST_WORD else f"{MARK}{each}" for each in ids]
     return tuple(
         Posting(token_id, name, int(lengths[place]), float(lengths[place] / documents))

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.model.tokens import names_of
 from sparse_adapt.report.sections import Facts, Part, TableRows
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.retrieve.encode import encode
@@ -81,4 +80,4 @@ def _expansions(term: str, base: SparseEncoder, model: SparseEncoder) -> Iterato
     }
     for row in sorted(heaviest, key=lambda row: (-after[row], -before[row], row)):
         if before[row] > 0 or after[row] > 0:
-            yield Expansion(names_of(model.tokenizer, [row])[0], float(before[row]), float(after[row]))
+            yield Expansion(model.names_of([row])[0], float(before[row]), float(after[row]))

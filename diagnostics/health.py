@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+import numpy as np
 from scipy.sparse import csr_matrix
 
 from diagnostics.figures import (
@@ -122,12 +123,12 @@ def measure_health(
     `before`: vectors (texts, V or fewer) of the model that this one was made from. `head`: what the model makes of
     general passages.
     """
-    marks, lost = function_tokens(model.tokenizer), unreachable(model)
+    marks, lost = np.flatnonzero(function_tokens(model.tokenizer)), unreachable(model)
     whole = float(vectors.sum())
     return Health(
         usage=measure_usage(model, texts, vectors),
-        cost=measure_cost(vectors, model.tokenizer),
-        function_share=float(vectors[:, marks[: vectors.shape[1]]].sum()) / whole if whole else 0.0,
+        cost=measure_cost(vectors, model),
+        function_share=float(vectors[:, marks[marks < vectors.shape[1]]].sum()) / whole if whole else 0.0,
         drift=None if before is None else compare_vectors(before, vectors),
         head=head,
         unreachable=len(lost),

@@ -289,7 +289,7 @@ def _leave_out(content: dict[str, object], key: str) -> None:
 
 def _query_tokens(model: SparseEncoder, query: str, vector: csr_matrix) -> list[QueryToken]:
     """Every non-zero token of the query, heaviest first."""
-    tokens = set(model.tokenize([query], "query")[0])
+    tokens = set(model.says_in(model.tokenize([query], "query")[0]))
     new = {token.token_id for token in model.new_tokens}
     order = np.lexsort((vector.indices, -vector.data))
     ids = [int(vector.indices[index]) for index in order]

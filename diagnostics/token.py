@@ -19,7 +19,7 @@ from diagnostics.token_report import Found, TokenReport
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.model.tokens import names_of
+from sparse_adapt.model.vocabulary import normalise
 from sparse_adapt.report.printable import is_unicode
 from sparse_adapt.retrieve.activity import position_logits, weights_of
 from sparse_adapt.retrieve.encode import encode
@@ -33,19 +33,34 @@ UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u34
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """A term as token ids, and whether it is a vocabulary entry that no text spells, such as `##ing`."""
+    """A term as token ids, and whether it is a vocabulary entry that no text spells, such as `##ing`.
+
+    `beside`: whether the one id is that of a term which texts say by its pieces.
+    """
 
     token_ids: tuple[int, ...]
     entry: bool = False
+    beside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A document's text as token ids (L), and the positions at which the term starts, if it is there."""
+    """A document's text as token ids (L), and the positions at which the term starts, if it is there.
+
+    `lengths`: how many pieces say it each time, of a term that stands beside them.
+    """
 
     document: Document
     token_ids: list[int]
     starts: tuple[int, ...]
+    lengths: tuple[int, ...] = ()
+
+    def positions_of(self, column: int) -> list[list[int]]:
+        """Where the term's token number `column` stands each time: at one position, or at all of its pieces."""
+        if self.lengths:
+            said = zip(self.starts, self.lengths, strict=True)
+            return [list(range(start, start + length)) for start, length in said]
+        return [[start + column] for start in self.starts]
 
 
 def diagnose(
@@ -141,6 +156,7 @@ def _vocabulary(model: SparseEncoder, spelling: Spelling, listed: bool | None, c
         "category": new.category if single and new else category,
         "replaced": _names(model, new.pieces) if single and new else (),
         "listed": listed,
+        **({"beside": True} if spelling.beside else {}),
     }
 
 
@@ -173,7 +189,7 @@ def _logits_and_weights(
     for column, (token_id, token) in enumerate(
         zip(spelling.token_ids, _names(model, spelling.token_ids), strict=True)
     ):
-        occurs = {start + column for start in sighting.starts}
+        occurs = {position for each in sighting.positions_of(column) for position in each}
         positions: list[Found] = [
             {
                 "position": position,
@@ -313,9 +329,9 @@ def _summarise_document(
 
 
 def _average(logits: NDArray[np.float32], sighting: Sighting, column: int) -> float | None:
-    """Mean of the logits (L, T) of the term's token number `column`, where that token stands."""
-    rows = [start + column for start in sighting.starts]
-    return float(logits[rows, column].mean()) if rows else None
+    """Mean of the logits (L, T) of the term's token number `column`, where that token stands: at its best piece."""
+    best = [logits[positions, column].max() for positions in sighting.positions_of(column)]
+    return float(np.array(best).mean()) if best else None
 
 
 def _token_ranks(vector: csr_matrix) -> dict[int, int]:
@@ -325,7 +341,7 @@ def _token_ranks(vector: csr_matrix) -> dict[int, int]:
 
 
 def _names(model: SparseEncoder, token_ids: Sequence[int]) -> tuple[str, ...]:
-    return names_of(model.tokenizer, token_ids)
+    return model.names_of(token_ids)
 
 
 # -- where the term stands --------------------------------------------------------------------
@@ -339,6 +355,10 @@ def spellings(model: SparseEncoder, term: str) -> tuple[Spelling, ...]:
     """
     if not is_unicode(term):
         raise InputError(f"term {term!r}", "isn't Unicode; give it as UTF-8")
+    name = normalise(model.tokenizer, term)
+    beside = next((each.token_id for each in model.new_tokens if each.beside and each.token == name), None)
+    if beside is not None:
+        return (Spelling((beside,), beside=True),)
     texts = (f" {term}", term)
     ways = [tuple(ids) for ids in model.tokenizer(texts, add_special_tokens=False)["input_ids"]]
     if not all(ways):
@@ -371,6 +391,9 @@ def sight_one(
     """Where one spelling stands in one document; `token_ids` are the document's, if they are known."""
     if token_ids is None:
         token_ids = model.tokenize([document.full_text])[0]
+    if spelling.beside:
+        said = model.places_of(spelling.token_ids[0], token_ids)
+        return Sighting(document, token_ids, tuple(each.start for each in said), tuple(map(len, said)))
     return Sighting(document, token_ids, _starts(model, spelling, document.full_text, token_ids))
 
 

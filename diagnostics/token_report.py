@@ -154,7 +154,7 @@ def _vocabulary(report: TokenReport) -> Facts:
     if section["category"]:
         pairs.append(("category", section["category"]))
     if section["new"]:
-        pairs.append(("replaces", " ".join(section["replaced"])))
+        pairs.append(("beside" if section.get("beside") else "replaces", " ".join(section["replaced"])))
     if section["listed"] is not None:
         pairs.append(("in the terms file", _yes(section["listed"])))
     return Facts([*pairs, ("documents", f"{corpus['holding']:,} of {corpus['documents']:,} hold the term")])

@@ -106,7 +106,7 @@ def test_a_model_does_not_drift_from_itself(tiny, twelve_documents):
 def test_cost_by_hand(tiny):
     documents = weigh(tiny, {"server": 1, "log": 1, "the": 1}, {"server": 2}, {}, {"server": 1, "log": 1})
     queries = weigh(tiny, {"server": 1, "client": 1}, {"log": 1})
-    cost = measure_cost(documents, tiny.tokenizer, queries, lists=2)
+    cost = measure_cost(documents, tiny, queries, lists=2)
     assert (cost.documents, cost.nonzero_document, cost.largest_document, cost.empty_documents) == (
         4,
         1.5,
@@ -131,7 +131,7 @@ def test_index_size_by_hand():
 
 
 def test_tables_show_the_figures(tiny):
-    cost = measure_cost(weigh(tiny, {"server": 1.0}), tiny.tokenizer)
+    cost = measure_cost(weigh(tiny, {"server": 1.0}), tiny)
     figures, lists = tabulate_cost(cost)
     assert {row["figure"]: row["value"] for row in figures.rows}["non-zeros a query"] is None
     assert to_json(lists) == [{"token": "server", "documents": 1, "share": 1.0}]

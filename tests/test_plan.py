@@ -8,6 +8,7 @@ from sparse_adapt.pipeline.plan import make_plan, plan_text, settings_for
 from sparse_adapt.pipeline.runfile import read_plan
 from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.distill import Distill
+from sparse_adapt.stages.extend import Extend
 from sparse_adapt.stages.warmup import Warmup
 
 
@@ -31,6 +32,7 @@ def test_a_corpus_folder_brings_its_files(run_file, zorvex_collection):
         "candidates": str(zorvex_collection / "candidates.jsonl"),
     }
     assert {name: type(settings) for name, settings in plan.settings.items()} == {
+        "extend": Extend,
         "warmup": Warmup,
         "dictionary": Dictionary,
         "distill": Distill,
@@ -56,12 +58,12 @@ def test_names_of_models_corpora_and_data_sets_stay_names(run_file):
 
 def test_a_seed_is_for_every_stage_and_a_table_goes_before_it(run_file):
     plan = read_plan(run_file('corpus = "gatrocraptic"\nseed = 7\n[distill]\nseed = 9\n'))
-    assert [settings.seed for settings in plan.settings.values()] == [7, 7, 9]
+    assert [settings.seed for settings in plan.trained.values()] == [7, 7, 9]
 
 
 def test_the_command_line_goes_before_the_file(run_file):
     path = run_file('corpus = "gatrocraptic"\n[distill]\nseed = 9\n')
-    assert [settings.seed for settings in read_plan(path, {"seed": 3}).settings.values()] == [3, 3, 3]
+    assert [settings.seed for settings in read_plan(path, {"seed": 3}).trained.values()] == [3, 3, 3]
 
 
 def test_one_loss_weight_leaves_the_others(run_file):

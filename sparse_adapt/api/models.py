@@ -20,7 +20,7 @@ from sparse_adapt.model.forms import Side
 from sparse_adapt.model.kinds import EitherEncoder, open_encoder
 from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.model.vocabulary import Extension, extend
+from sparse_adapt.model.vocabulary import Extension, Pieces, extend
 from sparse_adapt.pipeline.run import REPORT_FILE, read_finished
 from sparse_adapt.report.progress import Progress, progress_bars
 from sparse_adapt.retrieve.columns import products
@@ -212,12 +212,13 @@ class Model:
     # -- what it becomes ----------------------------------------------------------------------
 
     @declared
-    def extend(self, terms: "TermsLike") -> Extension:
-        """Give each term a token, an input row, a head row and a bias of its own. The model changes in place.
+    def extend(self, terms: "TermsLike", *, pieces: Pieces = "replace") -> Extension:
+        """Give each term a head row and a bias of its own. The model changes in place.
 
-        terms: a list of words, a dictionary from categories to lists, or the path of a `terms.json`. A new row begins
-        as the mean of the pieces that it replaces; a stage has to teach it (`train`). Raises TermError, before anything
-        is changed, for a term that can't become a token.
+        terms: a list of words, a dictionary from categories to lists, or the path of a `terms.json`. pieces: replace
+        gives each a token and an input row as well, in place of its pieces; beside a dimension beside them, so that
+        texts are read as before. A new row begins as the mean of the pieces; a stage has to teach it (`train`). Raises
+        TermError, before anything is changed, for a term that can't become a token.
 
         >>> import sparse_adapt as sa
         >>> model = sa.load("splade-tiny", device="cpu")
@@ -225,8 +226,11 @@ class Model:
         'gatrocraptic'
         >>> model.encode("gatrocraptic").shape
         (1, 30523)
+        >>> model = sa.load("splade-tiny", device="cpu")
+        >>> model.extend(["access key"], pieces="beside").new_tokens[0].token_id, model.encoder.tokenizer.vocab_size
+        (30522, 30522)
         """
-        extension = extend(self.encoder, terms_of(terms))
+        extension = extend(self.encoder, terms_of(terms), pieces)
         self.extended, self._encoded = True, None
         return extension
 

@@ -10,7 +10,7 @@ from sparse_adapt.api.options import declared
 from sparse_adapt.collection.arguments import Corpus, DocumentsLike
 from sparse_adapt.errors import ConfigError, unknown
 from sparse_adapt.files.place import Place
-from sparse_adapt.pipeline.plan import settings_for
+from sparse_adapt.pipeline.plan import settings_of
 from sparse_adapt.report.progress import progress_bars
 from sparse_adapt.stages.runner import carry_out_stage
 from sparse_adapt.stages.table import find_stage
@@ -51,9 +51,9 @@ def train(
     wanted = find_stage(stage)
     keys = {each.key for each in wanted.reads}
     settings = {name: value for name, value in given.items() if name not in keys}
-    if settings and not wanted.trains:
+    if settings and not wanted.has_settings:
         raise ConfigError(f"{stage}: {unknown('input', next(iter(settings)), sorted(keys))}")
-    chosen = settings_for(stage, preset, settings) if wanted.trains else None
+    chosen = settings_of(stage, preset, settings) if wanted.has_settings else None
     scratch = None if out is not None else tempfile.TemporaryDirectory(prefix="sparse-adapt-")
     folder = Path(out) if out is not None else Path(scratch.name if scratch else "") / stage
     place = Place(folder, overwrite, resume)

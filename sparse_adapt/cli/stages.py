@@ -60,12 +60,14 @@ def stage_command(row: StageRow) -> TyperCommand:
     """The command of a stage."""
     stage = find_stage(row.name)
     places = _places(stage)
-    settings = list(_settings(stage)) if stage.trains else []
+    settings = list(_settings(stage)) if stage.has_settings else []
 
     def carry_out(context: typer.Context, options: Mapping[str, object]) -> None:
         for each in places:
             each.check(options[each.name], each.flag)
-        names = [name for name in stage.settings.model_fields if name in options] if stage.trains else []
+        names = (
+            [name for name in stage.settings.model_fields if name in options] if stage.has_settings else []
+        )
         _carry_out(stage, options, settings_given(context, names))
 
     description = f"{row.summary}\n\n{stage.settings.__doc__ or ''}"
@@ -101,13 +103,13 @@ def _input(wanted: "Input[object]") -> Declared:
 
 
 def _settings(stage: "Stage[Any]") -> Iterator[OptionField]:
-    """An option for each setting of a stage that trains, and one for its presets."""
+    """An option for each setting of a stage, and one for its presets."""
     from sparse_adapt.training.settings import Training
 
     shared = set(Training.model_fields)
     for each in settings_choices(stage.settings, tuple(stage.settings.model_fields)):
         yield each.in_panel(TRAINING if each.name in shared else OWN)
-    if stage.presets:
+    if stage.presets and stage.trains:
         named = ", ".join(dict.fromkeys(["default", *stage.presets]))
         description = f"Settings under a name: {named}. Other options go before them."
         option = Option(description, metavar="NAME", panel=TRAINING)
@@ -116,11 +118,11 @@ def _settings(stage: "Stage[Any]") -> Iterator[OptionField]:
 
 def _carry_out(stage: "Stage[Any]", options: Mapping[str, Any], arguments: Mapping[str, object]) -> None:
     """Carry out one stage as it stands on the command line, and say what follows."""
-    from sparse_adapt.pipeline.plan import settings_for
+    from sparse_adapt.pipeline.plan import settings_of
 
     preset, out = options.get("preset", "default"), Path(options["out"])
     name = stage.name
-    settings = settings_for(name, preset, arguments) if stage.trains else None
+    settings = settings_of(name, preset, arguments) if stage.has_settings else None
     place = Place(out, options["overwrite"], options["resume"])
     check_output(place)
     if stage.name == "dynamic" and options["pairs"] is not None:

@@ -23,11 +23,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from sparse_adapt.errors import ConfigError, ModelError
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.records import JsonObject
+from sparse_adapt.model.entries import Entries, StoredEntry, check_entries, read_entries, write_entries
 from sparse_adapt.model.forms import Side
 from sparse_adapt.model.idf import TokenScales, of_all
 from sparse_adapt.model.reading import Reading, Windows
 from sparse_adapt.model.saved import most_positions
-from sparse_adapt.model.tokens import TokenIds, names_of_all, tokenize
+from sparse_adapt.model.tokens import TokenIds, names_of, names_of_all, tokenize
 
 VOCABULARY_FILE = "vocabulary.json"
 DEFAULT_MAX_TOKENS = 256
@@ -35,13 +36,17 @@ DEFAULT_MAX_TOKENS = 256
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """One vocabulary entry that an extension added, and the old pieces it stands for."""
+    """One dimension that an extension added, and the old pieces of its term.
+
+    `beside`: whether texts go on to be read by the pieces, so that the tokenizer has no such token.
+    """
 
     token_id: int
     token: str
     term: str
     category: str
     pieces: tuple[int, ...]
+    beside: bool = False
 
 
 class Encoder(nn.Module, ABC):
@@ -69,7 +74,9 @@ class Encoder(nn.Module, ABC):
     @new_tokens.setter
     def new_tokens(self, tokens: tuple[NewToken, ...]) -> None:
         self._new_tokens = tokens
-        self._pieces = {token.token_id: token.pieces for token in tokens}
+        self._pieces = {token.token_id: token.pieces for token in tokens if not token.beside}
+        beside = {token.token_id: token.token for token in tokens if token.beside}
+        self.entries = Entries(self.tokenizer, beside) if beside else None
 
     # -- what each kind has of its own --------------------------------------------------------
 
@@ -171,7 +178,17 @@ class Encoder(nn.Module, ABC):
     @property
     def tokens(self) -> list[str]:
         """The name of each token by its id (V); empty for a row that stands for none."""
-        return names_of_all(self.tokenizer, self.vocabulary_size)
+        names = names_of_all(self.tokenizer, self.vocabulary_size)
+        for token in self.new_tokens:
+            if token.beside:
+                names[token.token_id] = token.token
+        return names
+
+    def names_of(self, token_ids: Sequence[int]) -> tuple[str, ...]:
+        """The names of some tokens."""
+        beside = {token.token_id: token.token for token in self.new_tokens if token.beside}
+        known = iter(names_of(self.tokenizer, [each for each in token_ids if each not in beside]))
+        return tuple(beside[each] if each in beside else next(known) for each in token_ids)
 
     @property
     def old_size(self) -> int:
@@ -201,6 +218,23 @@ class Encoder(nn.Module, ABC):
     def read_up_to(self, tokens: int) -> None:
         """Have texts cut at so many tokens from now on, or at as many as the model has positions for."""
         self.max_tokens = min(tokens, most_positions(self.transformer))
+
+    def new_tokens_said(self, token_ids: Sequence[TokenIds]) -> NDArray[np.bool_]:
+        """Which texts, given as token ids, say which new token, in the order of `new_tokens` (T): (B, T)."""
+        new_ids = [token.token_id for token in self.new_tokens]
+        mentions = [np.isin(new_ids, self.says_in(ids)) for ids in token_ids]
+        return np.array(mentions, np.bool_).reshape(len(token_ids), len(new_ids))
+
+    def places_of(self, token_id: int, token_ids: TokenIds) -> list[range]:
+        """The places of each saying of a token in a text: its own, or its pieces' where it stands beside them."""
+        beside = () if self.entries is None else self.entries.said_in(token_ids)
+        own = [range(place, place + 1) for place, each in enumerate(token_ids) if each == token_id]
+        return own + [range(said.start, said.stop) for said in beside if said.dimension == token_id]
+
+    def says_in(self, token_ids: TokenIds) -> list[int]:
+        """The tokens of a text, and the entries beside their pieces that it says."""
+        beside = () if self.entries is None else self.entries.said_in(token_ids)
+        return [*token_ids, *(said.dimension for said in beside)]
 
     def old_tokenization(self, token_ids: TokenIds) -> list[int]:
         """The same text in the vocabulary from before extension: every new token replaced by its pieces.
@@ -233,8 +267,38 @@ def write_vocabulary(folder: Path, encoder: Encoder, windows: Windows | None = N
     stored: JsonObject = {"max_tokens": encoder.max_tokens}
     if windows is not None:
         stored["windows"] = asdict(windows)
-    stored["new_tokens"] = [asdict(token) for token in encoder.new_tokens]
+    stored["new_tokens"] = [
+        {key: value for key, value in asdict(token).items() if key != "beside"}
+        for token in encoder.new_tokens
+        if not token.beside
+    ]
     write_json(folder / VOCABULARY_FILE, stored)
+    if beside := [token for token in encoder.new_tokens if token.beside]:
+        stored_entries = [
+            StoredEntry(
+                dimension=each.token_id,
+                name=each.token,
+                term=each.term,
+                category=each.category,
+                pieces=each.pieces,
+            )
+            for each in beside
+        ]
+        write_entries(folder, stored_entries)
+
+
+def read_beside(folder: Path, encoder: Encoder | None = None) -> tuple[NewToken, ...]:
+    """The terms that a model folder has beside their pieces. `encoder`: the model, with which they have to go.
+
+    Raises ModelError as `read_entries` and `check_entries` do.
+    """
+    stored = read_entries(folder)
+    if encoder is not None and stored:
+        check_entries(folder, stored, encoder.tokenizer, encoder.vocabulary_size)
+    return tuple(
+        NewToken(each.dimension, each.name, each.term, each.category, each.pieces, beside=True)
+        for each in stored
+    )
 
 
 def read_vocabulary(

@@ -70,12 +70,13 @@ def unreachable(encoder: SparseEncoder) -> list[int]:
         encoder.tokenizer.backend_tokenizer,
         {token.token_id: token.term for token in encoder.new_tokens},
     )
+    beside = {token.token_id for token in encoder.new_tokens if token.beside}  # said by their pieces
     inside = raw.model.continuing_subword_prefix if isinstance(raw.model, BPE | WordPiece) else None
     special = set(encoder.tokenizer.all_special_ids)
     spellings = {
         token_id: new.get(token_id) or raw.decode([token_id])
         for token_id, name in enumerate(encoder.tokens)
-        if name and token_id not in special and _begins_word(name, inside)
+        if name and token_id not in special and token_id not in beside and _begins_word(name, inside)
     }
     read = raw.encode_batch(list(spellings.values()), add_special_tokens=False)
     return [

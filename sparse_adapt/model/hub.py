@@ -26,7 +26,8 @@ LOADED = (
     *("modules.json", "router_config.json", "config_sentence_transformers.json"),
     *(f"sentence_{family}_config.json" for family in ("bert", "roberta", "distilbert", "camembert")),
     *(f"sentence_{family}_config.json" for family in ("albert", "xlm-roberta", "xlnet")),
-    *("vocabulary.json", "exact_words.json", "token_scales.json", "idf.json", "query_token_weights.txt"),
+    *("vocabulary.json", "entries.json", "exact_words.json", "token_scales.json"),
+    *("idf.json", "query_token_weights.txt"),
     *("masked_words.safetensors", "README.md"),
 )
 PARTS = "model-?????-of-?????.safetensors"  # of weights in several files

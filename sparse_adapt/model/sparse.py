@@ -22,6 +22,7 @@ from sparse_adapt.model.encoder import (
     Encoder,
     NewToken,
     looking_up,
+    read_beside,
     read_vocabulary,
     write_vocabulary,
 )
@@ -146,6 +147,8 @@ class SparseEncoder(Encoder):
         except ModelError as error:
             raise ModelError(f"{source}: {error}") from error
         encoder.read_by(windows)
+        if folder is not None:
+            encoder.new_tokens = (*encoder.new_tokens, *read_beside(folder, encoder))
         return encoder
 
     def _read_beside(self, modules: Modules, source: ModelFolder) -> "SparseEncoder":
@@ -215,6 +218,7 @@ class SparseEncoder(Encoder):
             "table": self.query_side is not None,
             "prompts": self.form.prompts_used,
             "entries": self.form.entries is not None,
+            "beside": self.entries is not None,
         }
         return frozenset(name for name, has in parts.items() if has)
 

@@ -1,7 +1,9 @@
-"""New words for a model: one token, one input row, one decoder row and one bias entry each.
+"""New words for a model: one decoder row and one bias entry each, beside their pieces or in place of them.
 
-Old tokens keep their ids and, bit for bit, their rows. A new row starts as the mean of the pieces it
-replaces, so that an extended model begins where the old one stood.
+Old tokens keep their ids and, bit for bit, their rows. A new row starts as the mean of its pieces' rows.
+Beside its pieces a term has a dimension and no token: texts are read by the pieces as before (`model.entries`).
+In place of them it has a token and an input row, so that an extended model begins where the old one stood. So do
+terms that the tokenizer has no pieces for: texts that say another unknown word have the same.
 
 Plain words join a WordPiece vocabulary, so that they keep their inflections (`kubectl`, `##s`). Words that the
 pre-tokenizer splits (`max_connections`), or that would break ordinary words (`repl` in `replenish`), and all words of
@@ -12,9 +14,10 @@ wherever it stands.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Literal
 
 import torch
 from tokenizers import AddedToken, Tokenizer
@@ -24,17 +27,16 @@ from transformers import PreTrainedTokenizerFast
 from sparse_adapt.errors import ModelError, SparseAdaptError
 from sparse_adapt.files.records import JsonObject
 from sparse_adapt.model.encoder import Encoder, NewToken
+from sparse_adapt.model.entries import UNSPACED
 from sparse_adapt.model.saved import folded
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.terms.mining import Term
 from sparse_adapt.terms.words import SPACE_MARK
 
+Pieces = Literal["beside", "replace"]
+
 ORDINARY_WORDS = 200_000
 FOLDED = re.compile(r"[\s-]")  # what a term holds that texts write in several ways
-UNSPACED = re.compile(  # Thai to Lao, Burmese, Khmer, Japanese kana, Chinese
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"
-    "\U00020000-\U0003ffff]"
-)
 INFLECTIONS = frozenset({"s", "es", "ed", "d", "ing", "er", "ers", "ly", "ism", "ist"})
 
 
@@ -61,18 +63,73 @@ class Extension:
     known: tuple[str, ...] = ()
 
 
-def extend(encoder: Encoder, terms: Sequence[Term]) -> Extension:
-    """Give each term a token and rows of its own. Changes the encoder in place; ids follow the old ones.
+def extend(encoder: Encoder, terms: Sequence[Term], pieces: Pieces = "replace") -> Extension:
+    """Give each term rows of its own. Changes the encoder in place; ids follow the old ones.
 
-    A term is one token wherever it stands between spaces or punctuation. Tokenizers other than WordPiece
-    then take what follows it for the beginning of a word where they do so after any token of their own.
-    Raises TermError, before anything is changed, for a term that normalises to nothing.
+    `pieces`: whether a term has a token in place of its pieces, or a dimension beside them, as sparse models alone can.
+    In place of its pieces a term is one token wherever it stands between spaces or punctuation. Tokenizers other than
+    WordPiece then take what follows it for the beginning of a word where they do so after any token of their own.
+    Raises TermError, before anything is changed, for a term that normalises to nothing, or has more pieces than a text;
+    ModelError where the model has terms beside their pieces, and one is to replace its own.
     """
     tokenizer = encoder.tokenizer
-    chosen, folded, known = _choose(tokenizer, terms)
+    chosen, folded, known = _choose(tokenizer, terms, {each.token for each in encoder.new_tokens})
     if not chosen:
         return Extension((), folded, {}, known)
-    pieces = dict(zip(chosen, pieces_of(tokenizer, list(chosen)), strict=True))
+    pieces_by = dict(zip(chosen, pieces_of(tokenizer, list(chosen)), strict=True))
+    if pieces == "beside":
+        check_takes_entries(encoder)
+        unknown = {token for token, ids in pieces_by.items() if tokenizer.unk_token_id in ids}
+        beside = {token: term for token, term in chosen.items() if token not in unknown}
+        _check_length(encoder, {chosen[token].text: pieces_by[token] for token in beside})
+        chosen = {token: term for token, term in chosen.items() if token in unknown}
+    else:
+        beside = {}
+    if chosen and encoder.entries is not None:
+        first = next(iter(chosen.values())).text
+        raise ModelError(
+            f"the model has terms beside their pieces, so that no token can replace those of {first!r}; extend the "
+            "base model with all terms at once"
+        )
+    new_tokens, guarded = _replace(encoder, chosen, pieces_by) if chosen else ((), {})
+    first_beside = 1 + max(
+        [*encoder.tokenizer.get_vocab().values(), *(each.token_id for each in encoder.new_tokens)]
+    )
+    entries = tuple(
+        NewToken(first_beside + number, token, term.text, term.category, pieces_by[token], beside=True)
+        for number, (token, term) in enumerate(beside.items())
+    )
+    _grow(encoder, entries)
+    encoder.new_tokens = (*encoder.new_tokens, *entries)
+    return Extension((*new_tokens, *entries), folded, guarded, known)
+
+
+def check_takes_entries(encoder: Encoder) -> None:
+    """Raise ModelError for a model in which a term without a token would have no weight."""
+    if not isinstance(encoder, SparseEncoder):
+        raise ModelError("a dense model has no dimension for a term; let terms replace their pieces")
+    if encoder.query_side is not None or encoder.query_encoder is not None:
+        raise ModelError(
+            "its queries are read by something else than its documents, which would never activate a term beside its "
+            "pieces; let terms replace their pieces"
+        )
+
+
+def _check_length(encoder: Encoder, pieces: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse a term that no text can say, for it has more pieces than are read. `pieces`: by the term's text."""
+    longest = encoder.max_tokens - encoder.tokenizer.num_special_tokens_to_add()
+    for term, ids in pieces.items():
+        if len(ids) > longest:
+            raise TermError(
+                term, f"has {len(ids):,} pieces, where {longest:,} of a text are read; shorten it"
+            )
+
+
+def _replace(
+    encoder: Encoder, chosen: Mapping[str, Term], pieces: Mapping[str, tuple[int, ...]]
+) -> tuple[tuple[NewToken, ...], dict[str, list[str]]]:
+    """Give terms, by their names, tokens in place of their pieces; which match whole words, for which words' sake."""
+    tokenizer = encoder.tokenizer
     entries, guarded = choose_entries(tokenizer, list(chosen))
     extended = with_entries(tokenizer, entries)
     vocabulary = extended.get_vocab()  # by chance one of two tokens with one id, which gaps lead to
@@ -85,9 +142,7 @@ def extend(encoder: Encoder, terms: Sequence[Term]) -> Extension:
     encoder.tokenizer = extended
     _grow(encoder, new_tokens)
     encoder.new_tokens = (*encoder.new_tokens, *new_tokens)
-    return Extension(
-        tuple(new_tokens), folded, {chosen[token].text: words for token, words in guarded.items()}, known
-    )
+    return tuple(new_tokens), {chosen[token].text: words for token, words in guarded.items()}
 
 
 def normalise(tokenizer: PreTrainedTokenizerFast, term: str) -> str:
@@ -108,9 +163,12 @@ def _collapsed(text: str) -> str:
 
 
 def _choose(
-    tokenizer: PreTrainedTokenizerFast, terms: Sequence[Term]
+    tokenizer: PreTrainedTokenizerFast, terms: Sequence[Term], has: Container[str]
 ) -> tuple[dict[str, Term], dict[str, str], tuple[str, ...]]:
-    """The first term of each token, the others of the same token under their texts, and terms that are tokens."""
+    """The first term of each token, the others of the same token under their texts, and terms that are tokens.
+
+    `has`: names of terms that the model was given before.
+    """
     known: list[str] = []
     chosen: dict[str, Term] = {}
     folded: dict[str, str] = {}
@@ -119,7 +177,7 @@ def _choose(
         token = normalise(tokenizer, term.text)
         if not token:
             raise TermError(term.text, "normalises to nothing; remove it")
-        if token in vocabulary or _collapsed(term.text) in vocabulary:
+        if token in vocabulary or _collapsed(term.text) in vocabulary or token in has:
             known.append(term.text)
         elif token in chosen:
             folded[term.text] = chosen[token].text

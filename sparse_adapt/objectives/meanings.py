@@ -134,7 +134,7 @@ def queries_about(encoder: SparseEncoder, queries: Sequence[AnsweredQuery]) -> S
     about = texts.says.copy()
     for row, each in enumerate(queries):
         about[row] |= answered[[place[answer] for answer in each.answers]].any(axis=0)
-    return Sources(texts.ids, about)
+    return Sources(texts.sources, about)
 
 
 SHORT_FOR = 8  # words that an acronym stands for, at the most
@@ -184,7 +184,7 @@ def meanings(
     if labeller == "none" or not sources.about.shape[1]:
         return Meanings(reference, sources.token_ids, sources.about)
     passages = general_passages(reference)
-    sources += Sources(passages.ids, passages.says)
+    sources += Sources(passages.sources, passages.says)
     random = np.random.default_rng(seed)
     return LabelledMeanings(
         reference, sources.token_ids, sources.about, labeller_named(labeller), random, documents, share=share

@@ -3,7 +3,7 @@
 Dimensions: B texts, D new tokens, V vocabulary.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -41,14 +41,28 @@ class Texts:
         self.new = len(encoder.new_tokens)
         self.unclipped = encoder.no_token()  # new tokens: of them alone logits below zero count, too
         self.unclipped[self.first : self.first + self.new] = True
-        self.pieces = {token.token_id: token.pieces for token in encoder.new_tokens}
+        self.pieces = {token.token_id: token.pieces for token in encoder.new_tokens if not token.beside}
         self.ids = cut(encoder.tokenize(texts, side), longest)
         self.old_ids = [encoder.old_tokenization(ids) for ids in self.ids]
-        self.says = says(self.ids, np.arange(self.first, self.first + self.new))
+        self.entries = encoder.entries
+        self.says = encoder.new_tokens_said(self.ids)
         self.saying = np.flatnonzero(self.says.any(axis=1))
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def sources(self) -> Sequence[TokenIds]:
+        """Token ids with a new token for each term that a text says, of which synthetic texts are made."""
+        if self.entries is None:
+            return self.ids
+        return [[each for each, _ in self.parts(row)] for row in range(len(self))]
+
+    def parts(self, row: int) -> Iterator[tuple[int, TokenIds]]:
+        """A text as its tokens, each with itself, and as the terms that it says beside their pieces, with these."""
+        if self.entries is not None:
+            return self.entries.parts(self.ids[row])
+        return ((token, [token]) for token in self.ids[row])
 
     def unclipped_beside(self, before: Tensor, others: int) -> Tensor:
         """What is asked of texts that had weights `before` (B, V), and of so many others: logits of what had weight.
@@ -64,11 +78,11 @@ class Texts:
         return marks
 
     def comparable(self, rows: Sequence[int]) -> Tensor:
-        """Old dimensions (B, V) in which a text should stay what it was: all but the pieces of a new token."""
+        """Old dimensions (B, V) in which a text should stay what it was: all but the pieces that a token replaces."""
         marks = self.old_dimensions(len(rows))
         for place, row in enumerate(rows):
             for token in np.flatnonzero(self.says[row]):
-                marks[place, list(self.pieces[self.first + int(token)])] = 0.0
+                marks[place, list(self.pieces.get(self.first + int(token), ()))] = 0.0
         return marks
 
 

@@ -65,6 +65,7 @@ from sparse_adapt.pipeline.words import WordOptions, exact_words
 from sparse_adapt.pipeline.work import RANKING, AdaptListener, Work, same_request
 from sparse_adapt.registry import registry
 from sparse_adapt.report.messages import note_told
+from sparse_adapt.settings import Settings
 from sparse_adapt.stages.card import making_of, write_card
 from sparse_adapt.stages.inputs import CANDIDATES, PAIRS
 from sparse_adapt.stages.record import RECORD_FILE
@@ -365,7 +366,11 @@ def _plan(work: Work) -> Plan:
         raise ConfigError("frozen = true, and no new term: there is nothing to learn; choose another corpus")
     files = {"terms": terms, "dictionary": definitions}
     files |= {"candidates": work.run / CANDIDATES_FILE, "pairs": work.run / PAIRS_FILE}
-    settings = {name: request.settings_of(name) for name in stages if find_stage(name).trains}
+    settings: dict[str, Settings] = {
+        name: request.settings_of(name) if find_stage(name).trains else request.own_settings(name)
+        for name in stages
+        if find_stage(name).has_settings
+    }
     return Plan(
         model=absolute(request.model),
         corpus=str(work.run / "collection"),

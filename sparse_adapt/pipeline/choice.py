@@ -31,7 +31,7 @@ from sparse_adapt.pipeline.work import Work
 from sparse_adapt.report.progress import duration
 from sparse_adapt.report.tables import Column, Retained, Row, Table
 from sparse_adapt.retrieve.evaluate import Collection, read_collection
-from sparse_adapt.retrieve.touched import ids_saying, write_ids
+from sparse_adapt.retrieve.touched import ids_saying, touched_by, write_ids
 from sparse_adapt.selection.comparison import (
     JudgedDocuments,
     TaughtDefinitions,
@@ -323,12 +323,22 @@ def _record_of(work: Work, outcomes: Sequence[Outcome], choice: Chosen) -> Stage
 
 
 def _list_what_to_encode(work: Work, plan: Plan) -> None:
-    """The ids of documents that hold a new term: with old rows untouched, the others' vectors stay good."""
+    """The ids of documents that hold a new term: with old rows untouched, the others' vectors stay good.
+
+    Where terms stand beside their pieces, of those that activate one.
+    """
     if "extend" not in plan.stages:
         return
     encoder, before = SparseEncoder.load(work.folder / "1-extend"), SparseEncoder.load(plan.model)
     new = {token.token_id for token in encoder.new_tokens if token.token_id >= before.vocabulary_size}
-    ids = ids_saying(encoder, work.corpus.read(), new)
+    documents = work.corpus.read()
+    if encoder.entries is None:
+        ids = ids_saying(encoder, documents, new)
+    else:
+        kept = SparseEncoder.load(work.folder / "model")
+        ids = touched_by(
+            [(kept, [token.token_id for token in kept.new_tokens if token.token_id in new])], documents
+        )
     write_ids(work.folder, ids)
     work.with_new_terms = len(ids)
 

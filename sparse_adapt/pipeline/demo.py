@@ -239,7 +239,10 @@ def _term_figures(
 
 
 def _token_ids(model: SparseEncoder, term: str) -> list[int]:
-    """The term as a text spells it, after a space."""
+    """The term's own dimension, or its tokens as a text spells them, after a space."""
+    beside = next((each.token_id for each in model.new_tokens if each.beside and each.term == term), None)
+    if beside is not None:
+        return [beside]
     return [int(token) for token in model.tokenizer(f" {term}", add_special_tokens=False)["input_ids"]]
 
 

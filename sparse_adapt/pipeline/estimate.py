@@ -174,7 +174,7 @@ def of_plan(
 
     `questions`: general ones, all by default; `trained`: each stage as often as it is carried out, by default once.
     """
-    trained = list(plan.settings.items()) if trained is None else trained
+    trained = list(plan.trained.items()) if trained is None else trained
     if plan.corpus is None or not trained or is_dense(ModelFolder.of(plan.model).path):
         return Forecast({})
     files, documents = plan.files, list(read_documents(plan.corpus))

@@ -32,7 +32,12 @@ class Plan:
     stages: tuple[str, ...]
     preset: str
     files: Mapping[str, str]  # by key: terms, dictionary, pairs, triplets, ...
-    settings: Mapping[str, Training]  # by stage, for those that train
+    settings: Mapping[str, Settings]  # by stage, for those that have any
+
+    @property
+    def trained(self) -> dict[str, Training]:
+        """The settings of the stages that train."""
+        return {name: each for name, each in self.settings.items() if isinstance(each, Training)}
 
     def files_of(self, stage: str) -> dict[str, str]:
         """What a stage is given to read, by the keys of its inputs: the files that are named, and the corpus."""
@@ -52,16 +57,32 @@ def make_plan(
 ) -> Plan:
     """A plan without a run file: the corpus brings the files; `overrides` are for every stage that trains."""
     stages = usual_stages(preset) if stages is None else tuple(stages)
-    settings = {name: settings_for(name, preset, overrides) for name in stages if find_stage(name).trains}
+    settings = {
+        name: settings_in_run(name, preset, overrides) for name in stages if find_stage(name).has_settings
+    }
     files = files_for(corpus, stages, {}, str(corpus))
     return Plan(model=model, corpus=corpus, stages=stages, preset=preset, files=files, settings=settings)
+
+
+def settings_in_run(stage: str, preset: str, overrides: Mapping[str, object] | None) -> Settings:
+    """Settings of a stage where `overrides` are for every stage that trains."""
+    return settings_of(stage, preset, overrides if find_stage(stage).trains else None)
 
 
 def settings_for(
     stage: str, preset: str = "default", overrides: Mapping[str, object] | None = None
 ) -> Training:
     """Settings of a stage that trains: a preset's, but for what differs. Raises ConfigError for bad ones."""
-    kind: type[Training] = find_stage(stage).settings
+    settings = settings_of(stage, preset, overrides)
+    assert isinstance(settings, Training), stage
+    return settings
+
+
+def settings_of(
+    stage: str, preset: str = "default", overrides: Mapping[str, object] | None = None
+) -> Settings:
+    """Settings of any stage: a preset's, but for what differs. Raises ConfigError for bad ones."""
+    kind: type[Settings] = find_stage(stage).settings
     try:
         return kind.model_validate(laid_over(preset_of(stage, preset), overrides or {}))
     except ValidationError as error:

@@ -19,8 +19,9 @@ from sparse_adapt.files.place import absolute
 from sparse_adapt.files.steps import Source, of_path
 from sparse_adapt.model.folder import of_model
 from sparse_adapt.model.reading import Reading, choose_device
-from sparse_adapt.pipeline.plan import first_error, merged, settings_for
+from sparse_adapt.pipeline.plan import first_error, merged, settings_for, settings_of
 from sparse_adapt.pipeline.settings import WORDS, AdaptSettings
+from sparse_adapt.settings import Settings
 from sparse_adapt.stages.inputs import CANDIDATES, DICTIONARY, PAIRS, Input
 from sparse_adapt.stages.table import every_stage, find_stage, stages_of_adapt
 from sparse_adapt.teachers.settings import ENSEMBLE
@@ -148,6 +149,10 @@ class Request:
         frozen = {"train": "new"} if self.settings.frozen else {}
         return settings_for(stage, "default", {**settled, **self.overrides, **of_stage, **frozen})
 
+    def own_settings(self, stage: str) -> Settings:
+        """The settings of a stage that trains nothing."""
+        return settings_of(stage, "default", self.of_stages.get(stage, {}))
+
     @property
     def reading(self) -> Reading:
         """How documents are read wherever they are encoded, and on which device, by the name that was given."""
@@ -197,7 +202,14 @@ class Request:
         return {key: getattr(self, key) for key in NAMED}
 
     def check(self) -> None:
-        """Raise, before anything is read, InputError for a missing file, ConfigError for an idle one."""
+        """Raise, before anything is read, InputError for a missing file, ConfigError for an idle one or odd stages."""
+        if self.extends and self.own_settings("extend").model_dump()["pieces"] == "beside":
+            for name in self.stages:
+                if "beside" in find_stage(name).refuses:
+                    raise ConfigError(
+                        f"the stage {name} knows a term by its token alone, and extend is to leave terms beside their "
+                        "pieces; leave out one of the two"
+                    )
         self._check_idle_settings()
         for key, path in self._named().items():
             if NAMED[key].inputs and path is not None and not Path(path).exists():
@@ -282,6 +294,9 @@ def chosen_settings(before: Request | None, settings: Mapping[str, Any], seed: i
     trained = {name for name in chosen.stages if name != WORDS and find_stage(name).trains} or {"rank"}
     for stage in trained | {name for name in of_stages if find_stage(name).trains}:
         settings_for(stage, "default", merged(overrides, of_stages.get(stage, {})))
+    for name in of_stages:
+        if not find_stage(name).trains:
+            settings_of(name, "default", of_stages[name])
     return {"settings": chosen, "overrides": overrides, "of_stages": of_stages}
 
 

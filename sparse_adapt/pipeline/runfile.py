@@ -60,11 +60,10 @@ from sparse_adapt.pipeline.plan import (
     merged,
     preset_of,
     presets,
-    settings_for,
+    settings_of,
 )
 from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.table import find_stage, stage_names, usual_stages
-from sparse_adapt.training.settings import Training
 
 Keys = tuple[str, ...]
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
@@ -128,10 +127,10 @@ def read_plan(path: str | Path, overrides: Mapping[str, object] | None = None) -
 
 def _settings(
     file: "TomlFile", tables: Mapping[str, dict[str, object]], top: Top, overrides: Mapping[str, object]
-) -> dict[str, Training]:
-    """The settings of every stage that trains."""
+) -> dict[str, Settings]:
+    """The settings of every stage that has any."""
     seed = {} if top.seed is None else {"seed": top.seed}
-    settings: dict[str, Training] = {}
+    settings: dict[str, Settings] = {}
     for name, table in tables.items():
         stage = find_stage(name)
         preset = (
@@ -139,8 +138,9 @@ def _settings(
         )  # of a stage that isn't carried out
         whole = laid_over(merged(preset_of(name, preset), seed if stage.trains else {}), table)
         checked = file.validate(stage.settings, whole, (name,), also=[each.key for each in stage.named])
-        if stage.trains:
-            settings[name] = settings_for(name, preset, laid_over(checked.model_dump(), overrides))
+        if stage.has_settings:
+            own = laid_over(checked.model_dump(), overrides) if stage.trains else checked.model_dump()
+            settings[name] = settings_of(name, preset, own)
     return settings
 
 

@@ -1,6 +1,7 @@
 """Which texts say a term, which activate it, and how strongly: matrices with a row a text and a column a term.
 
-A text says a term where the model reads its token there, and activates it where its vector has a weight for it.
+A text says a term where the model reads its token there, or the pieces that it stands beside, and activates it where
+its vector has a weight for it.
 
 Dimensions: N texts, T terms, L positions of a text, V vocabulary.
 """
@@ -98,7 +99,7 @@ class Activity:
         """Which text says which term: (N, T)."""
         said = np.zeros((len(self.texts), len(self.tokens)), np.bool_)
         for owner, ids in zip(self._read[1], self._read[0], strict=True):
-            said[owner] |= np.isin(self.tokens, ids)
+            said[owner] |= np.isin(self.tokens, self.model.says_in(ids))
         return said
 
     @property

@@ -14,7 +14,6 @@ from sparse_adapt.model.exact.words import FIRST_WORD, MARK
 from sparse_adapt.model.forms import heaviest
 from sparse_adapt.model.idf import TokenScales, scaled
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.model.tokens import names_of
 from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.columns import beside, only, split
 from sparse_adapt.retrieve.encode import encode
@@ -68,7 +67,7 @@ def names_of_columns(model: SparseEncoder, columns: Sequence[int], *documents: D
     """
     words = [column for column in columns if column >= FIRST_WORD]
     known = model.words.named(words, documents) if model.words is not None else {}
-    tokens = iter(names_of(model.tokenizer, [column for column in columns if column < FIRST_WORD]))
+    tokens = iter(model.names_of([column for column in columns if column < FIRST_WORD]))
     return tuple(
         next(tokens) if column < FIRST_WORD else MARK + known.get(column, str(column)) for column in columns
     )

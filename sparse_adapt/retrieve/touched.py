@@ -1,7 +1,7 @@
 """Which documents have another vector once a model has some tokens more, or fewer, and everything else as it was.
 
 A document is touched that says such a token, for it is then cut into other tokens, or that activates one. The vectors
-of all others are the same. Dimensions: B texts.
+of all others are the same. A term beside its pieces changes those alone that activate it. Dimensions: B texts.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

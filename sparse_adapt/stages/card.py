@@ -16,7 +16,8 @@ from sparse_adapt import __version__
 from sparse_adapt.files.records import toml
 from sparse_adapt.files.steps import PATH
 from sparse_adapt.files.writing import write_text
-from sparse_adapt.model.encoder import NewToken, read_vocabulary
+from sparse_adapt.model.encoder import VOCABULARY_FILE, NewToken, read_beside, read_vocabulary
+from sparse_adapt.model.entries import ENTRIES_FILE
 from sparse_adapt.model.exact.words import EXACT_WORDS_FILE
 from sparse_adapt.model.folder import CARD_FILE, UNKNOWN, ModelOrigin, origin_of
 from sparse_adapt.model.idf import TOKEN_SCALES_FILE
@@ -131,7 +132,7 @@ def write_card(folder: Path, making: Making | None = None) -> None:
 def card_text(folder: Path, making: Making) -> str:
     """The card of a model folder."""
     origin = origin_of(making.base) if making.base else ModelOrigin("another model", "", UNKNOWN, "")
-    tokens = read_vocabulary(folder)[0]
+    tokens = [*read_vocabulary(folder)[0], *read_beside(folder)]
     parts = [
         _header(folder, origin),
         _opening(origin, tokens),
@@ -185,12 +186,21 @@ def _added(folder: Path, tokens: Sequence[NewToken]) -> str:
     if not tokens:
         return "No term was added: the vocabulary is that of the base model.\n"
     named = ", ".join(code(token.term) for token in tokens[:FIRST])
-    more = f" and {len(tokens) - FIRST:,} more (`vocabulary.json` lists them)" if len(tokens) > FIRST else ""
+    more = f" and {len(tokens) - FIRST:,} more" if len(tokens) > FIRST else ""
     longest = read_vocabulary(folder)[1]
-    return (
-        f"## What was added\n\n{_counted(tokens)}, with a token, an input row, an output row and a bias each: "
-        f"{named}{more}. A text is cut at {longest:,} tokens.\n"
-    )
+    beside = sum(token.beside for token in tokens)
+    has = "a token, an input row, an output row and a bias each"
+    if beside:
+        has = "an output row and a bias each; texts are read by their pieces as before"
+        has += (
+            ""
+            if beside == len(tokens)
+            else f", but for {len(tokens) - beside:,} that have a token of their own"
+        )
+    if more:
+        files = [VOCABULARY_FILE] * (beside < len(tokens)) + [ENTRIES_FILE] * bool(beside)
+        more += f" ({' and '.join(f'`{name}`' for name in files)} list{'s' * (len(files) == 1)} them)"
+    return f"## What was added\n\n{_counted(tokens)}, with {has}: {named}{more}. A text is cut at {longest:,} tokens.\n"
 
 
 def _words(folder: Path) -> str:

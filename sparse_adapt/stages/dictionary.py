@@ -127,7 +127,7 @@ def teach_rows(
     from sparse_adapt.synthetic.labelled import LabelledMeanings
 
     stage = defined_texts(encoder, definitions, documents, whole=settings.entries == "whole")
-    sources = (Sources(stage.texts.ids, stage.about) + queries_about(encoder, queries)).of_terms(
+    sources = (Sources(stage.texts.sources, stage.about) + queries_about(encoder, queries)).of_terms(
         stage.defined
     )
     labeller, random = labeller_named(settings.labeller), np.random.default_rng(settings.seed)

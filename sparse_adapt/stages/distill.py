@@ -289,9 +289,9 @@ class SixTerms:
         of_each = [sayings(definition) for definition in definitions]
         texts = Texts(encoder, list(chain.from_iterable(of_each)))
         documents, queries = self.matched.documents, self.matched.queries
-        sources = Sources(texts.ids, defined(of_each, texts.says))
-        sources += Sources(documents.ids[:own], documents.says[:own])
-        sources += Sources(queries.ids, wanted | queries.says)
+        sources = Sources(texts.sources, defined(of_each, texts.says))
+        sources += Sources(documents.sources[:own], documents.says[:own])
+        sources += Sources(queries.sources, wanted | queries.says)
         return sources, range(len(texts), len(texts) + own)
 
     def _meanings(self, sources: "Sources", documents: range) -> "SyntheticTexts | None":

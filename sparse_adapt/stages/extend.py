@@ -3,10 +3,10 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from sparse_adapt.errors import InputError
-from sparse_adapt.settings import Settings
+from sparse_adapt.errors import InputError, ModelError
+from sparse_adapt.settings import Settings, setting
 from sparse_adapt.stages.inputs import TERMS, Inputs
 from sparse_adapt.stages.stage import Changed, Stage
 
@@ -19,7 +19,13 @@ SHOWN = 10  # terms that are named in a sentence
 
 
 class Extend(Settings):
-    """Each token gets an input row, an output row and a bias, which begin as the mean of its pieces."""
+    """Each term gets an output row and a bias, which begin as the mean of its pieces; in place of them an input row."""
+
+    pieces: Literal["beside", "replace"] = setting(
+        "replace",
+        "Whether a term has a token in place of its pieces, or a dimension beside them, so that texts are read as "
+        "before and the tokenizer stays the base model's.",
+    )
 
 
 def build(encoder: "EitherEncoder", inputs: Inputs, settings: Extend) -> Changed:
@@ -27,10 +33,12 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Extend) -> Changed
     from sparse_adapt.model import vocabulary
 
     try:
-        extension = vocabulary.extend(encoder, inputs[TERMS])
+        extension = vocabulary.extend(encoder, inputs[TERMS], settings.pieces)
     except vocabulary.TermError as error:
         path = inputs.paths[TERMS.key]
         raise InputError(path, str(error), line=_line_of(Path(path), error.term)) from error
+    except ModelError as error:
+        raise ModelError(f"{inputs.model}: {error}") from error
     record: dict[str, object] = {"folded": extension.folded, "guarded": extension.guarded}
     if extension.known:
         record["known"] = list(extension.known)
@@ -39,7 +47,12 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Extend) -> Changed
 
 def _summary(extension: "Extension", size: int) -> str:
     """How many tokens a model has now, and how many of them are new."""
+    beside = sum(token.beside for token in extension.new_tokens)
     summary = f"{len(extension.new_tokens):,} new tokens, {size:,} in all"
+    if beside:
+        summary = f"{beside:,} terms beside their pieces, {size:,} dimensions in all"
+    if beside and beside < len(extension.new_tokens):
+        summary += f"; {len(extension.new_tokens) - beside:,} that the tokenizer doesn't know have a token"
     summary += known_terms_note(extension.known)
     if extension.folded:
         summary += f"; {len(extension.folded):,} variants of the same token folded"
@@ -63,4 +76,11 @@ def _line_of(path: Path, term: str) -> int | None:
     return None
 
 
-EXTEND = Stage("extend", Extend, (TERMS,), build)
+REPLACE = {"pieces": "replace"}
+EXTEND = Stage(
+    "extend",
+    Extend,
+    (TERMS,),
+    build,
+    presets={"published": REPLACE, "mosaic": REPLACE, "zhang": REPLACE},
+)

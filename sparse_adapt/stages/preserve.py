@@ -304,4 +304,4 @@ def build(encoder: "EitherEncoder", inputs: Inputs, settings: Preserve) -> "Task
     return task
 
 
-PRESERVE = Stage("preserve", Preserve, (CORPUS, BEFORE), build, texts=0.5)
+PRESERVE = Stage("preserve", Preserve, (CORPUS, BEFORE), build, refuses=("beside",), texts=0.5)

@@ -9,12 +9,13 @@ from sparse_adapt.settings import Settings
 from sparse_adapt.stages.inputs import Input, Inputs
 from sparse_adapt.training.settings import Training
 
-Part = Literal["sum", "table", "prompts", "encoders"]
+Part = Literal["sum", "table", "prompts", "encoders", "beside"]
 UNUSUAL: Mapping[str, str] = {
     "sum": "sums its weights over positions",
     "table": "weighs queries by a table",
     "prompts": "puts a prompt before texts",
     "encoders": "reads queries by a model of its own",
+    "beside": "has terms beside their pieces",
 }
 
 if TYPE_CHECKING:  # a stage is known before torch is loaded
@@ -55,6 +56,11 @@ class Stage(Generic[SettingsOf]):
     def trains(self) -> bool:
         """Whether it has the settings of training: steps, learning rates and the rest."""
         return issubclass(self.settings, Training)
+
+    @property
+    def has_settings(self) -> bool:
+        """Whether anything of it can be set."""
+        return bool(self.settings.model_fields)
 
     def texts_of(self, settings: Training) -> float:
         """How many documents a step is as long to learn from as, by settings that may be open."""

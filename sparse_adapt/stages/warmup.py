@@ -172,7 +172,7 @@ class TermTask:
         self.general = general_passages(encoder) if has_labels else Texts(encoder, [])
         self.general_before = Remembered(reference, self.general.old_ids, GENERAL)
         self.anchored_texts = ANCHORED if self.anchored else 0  # synthetic texts
-        sources = Sources(texts.ids, about)
+        sources = Sources(texts.sources, about)
         sources = sources if also is None else sources + also
         self.meanings = meanings(reference, sources, settings.labeller, settings.seed, documents, share)
         self.shared_features = shared_features(self.meanings, settings)
@@ -211,7 +211,7 @@ class TermTask:
         saying = int(self.settings.term_texts * count) if len(self.texts.saying) else 0
         if saying:
             rows[:saying] = [int(row) for row in random.choice(self.texts.saying, saying)]
-        masked = [self._mask(self.texts.ids[row], random) for row in rows]
+        masked = [self._mask(list(self.texts.parts(row)), random) for row in rows]
         drawn = self.settings.samples or max(2 * count, min(SAMPLES, 4 * self.texts.new))
         samples = self.meanings.draw(drawn, random)
         general = some_passages(self.general, random) if len(self.general) else []
@@ -303,15 +303,24 @@ class TermTask:
             before = self.reference.weights(token_ids)
         return losses.distance(weights, before, self.texts.old_dimensions(len(token_ids)).to(weights.device))
 
-    def _mask(self, ids: Sequence[int], random: "Generator") -> tuple[list[int], list[int]]:
-        """Whole tokens at the stage's rates, new ones more often; labels are -1 where nothing was masked."""
+    def _mask(
+        self, parts: "Sequence[tuple[int, TokenIds]]", random: "Generator"
+    ) -> tuple[list[int], list[int]]:
+        """Whole tokens at the stage's rates, new ones more often; labels are -1 where nothing was masked.
+
+        One mask stands for all pieces that a term is beside, and the term is to be guessed there.
+        """
         settings, first = self.settings, self.texts.first
-        chances = random.random(len(ids))
-        masked, labels = list(ids), [-1] * len(ids)
-        for place, token in enumerate(ids):
+        chances = random.random(len(parts))
+        masked, labels = list[int](), list[int]()
+        for chance, (token, ids) in zip(chances, parts, strict=True):
             rate = settings.new_mask_rate if token >= first else settings.mask_rate
-            if chances[place] < rate and token not in self.special:
-                masked[place], labels[place] = self.mask_id, token
+            if chance < rate and token not in self.special:
+                masked.append(self.mask_id)
+                labels.append(token)
+            else:
+                masked += ids
+                labels += [-1] * len(ids)
         return masked, labels
 
     def _masked_words(self, encoder: "SparseEncoder", batch: TermBatch) -> "Tensor":

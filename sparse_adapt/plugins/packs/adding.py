@@ -81,7 +81,9 @@ def add_terms(
 
     base = model.saved_at() if isinstance(model, Loaded) else load_sparse(model, "cpu")[0].source
     definitions = definitions_of(glossary, columns)
-    terms = [term.text for term in mine_terms(model=base, glossary=glossary, columns=columns, progress=False)]
+    mined = mine_terms(model=base, glossary=glossary, columns=columns, progress=False)
+    known = {each.casefold() for each in load(base, "cpu").terms}
+    terms = [term.text for term in mined if term.text.casefold() not in known]
     if not terms:
         called = glossary if isinstance(glossary, str | Path) else "glossary"
         raise InputError(called, f"{base} has a token for each of its {len(definitions):,} entries; add none")
@@ -90,7 +92,7 @@ def add_terms(
     with TemporaryDirectory(prefix="sparse-adapt-") as scratch:
         work = Path(scratch)
         extended = load(base, "cpu")
-        extended.extend(terms)
+        extended.extend(terms, pieces="replace" if extended.encoder.entries is None else "beside")
         extended.save(work / "extended")
         how: dict[str, Any] = {"dictionary": definitions, "train": "rows", "device": "cpu", **chosen}
         train("dictionary", work / "extended", corpus, out=work / "taught", progress=progress, **how)

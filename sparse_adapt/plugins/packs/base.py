@@ -52,7 +52,8 @@ def checksum_of_weights(encoder: SparseEncoder) -> str:
     """
     weights = [tensor for _, tensor in _body(encoder)] + list(rows_of(encoder).values())
     vocabulary = sorted(encoder.tokenizer.get_vocab().items(), key=lambda each: each[1])
-    tokens = (f"{token_id} {token}" for token, token_id in vocabulary)
+    tokens = [f"{token_id} {token}" for token, token_id in vocabulary]
+    tokens += [f"{token.token_id} {token.token}" for token in encoder.new_tokens if token.beside]
     return checksum_of_texts([*sorted(map(checksum_of_tensor, weights)), *tokens])
 
 
@@ -80,9 +81,10 @@ def _moved(model: SparseEncoder, base: SparseEncoder) -> str:
     for name, tensor in there.items():
         if not torch.equal(here[name], tensor):
             return name
-    names = base.tokens
+    names, taken = base.tokens, {token.token_id for token in model.new_tokens} - ids_of(base)
+    taken.update(range(len(base.tokenizer), len(model.tokenizer)))
     for kind, tensor in old.items():
-        same_rows = _shared_rows(len(base.tokenizer), len(model.tokenizer), len(tensor))
+        same_rows = torch.tensor([row for row in range(len(tensor)) if row not in taken])
         same = (rows[kind][same_rows] == tensor[same_rows]).reshape(len(same_rows), -1).all(dim=1)
         if not same.all():
             first = int(same_rows[int((~same).nonzero()[0])])
@@ -90,9 +92,9 @@ def _moved(model: SparseEncoder, base: SparseEncoder) -> str:
     return ""
 
 
-def _shared_rows(old: int, new: int, rows: int) -> Tensor:
-    """The rows (n,) of a base that no new token took: those of its tokens, and spare ones behind the last new token."""
-    return torch.cat([torch.arange(old), torch.arange(min(new, rows), rows)])
+def ids_of(model: SparseEncoder) -> set[int]:
+    """The ids of all that has a name in a model: its tokenizer's tokens, and terms beside their pieces."""
+    return {*model.tokenizer.get_vocab().values(), *(token.token_id for token in model.new_tokens)}
 
 
 def _body(encoder: SparseEncoder) -> Iterator[tuple[str, Tensor]]:

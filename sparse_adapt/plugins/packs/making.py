@@ -13,9 +13,10 @@ from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.folder import UNKNOWN, origin_of
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import entries_of, pieces_of
-from sparse_adapt.plugins.packs.base import check_takes_packs, difference, rows_at
+from sparse_adapt.plugins.packs.base import check_takes_packs, difference, ids_of, rows_at
 from sparse_adapt.plugins.packs.pack import (
     FORMAT,
+    REPLACING,
     VERSION,
     Base,
     Header,
@@ -49,7 +50,8 @@ def make_pack(
             f"{source}: {moved} isn't what it is in {before.model}, so its body didn't stand still; teach the new "
             "terms with `dictionary --train rows`, or by a stage with --train new, as warmup is unasked"
         )
-    new = [token for token in encoder.new_tokens if token.token_id >= len(before.base.tokenizer)]
+    known = ids_of(before.base)
+    new = [token for token in encoder.new_tokens if token.token_id not in known]
     if not new:
         raise ModelError(
             f"{source}: has no term that {before.model} lacks; give it one with: sparse-adapt extend"
@@ -58,7 +60,7 @@ def make_pack(
     rows = rows_at(encoder, [token.token_id for token in chosen])
     header = Header(
         format=FORMAT,
-        format_version=VERSION,
+        format_version=VERSION if any(token.beside for token in chosen) else REPLACING,
         base=_described(before),
         made=Made(
             author=author or _user(),
@@ -106,7 +108,12 @@ def _tokens(encoder: SparseEncoder, base: SparseEncoder, chosen: Sequence[NewTok
     for token, entry, pieces in entries:
         whole = None if entry.whole is None else Whole.of(entry.whole)
         yield PackToken(
-            token=token.token, term=token.term, category=token.category, pieces=pieces, whole=whole
+            token=token.token,
+            term=token.term,
+            category=token.category,
+            pieces=pieces,
+            whole=whole,
+            beside=token.beside,
         )
 
 

@@ -12,7 +12,13 @@ from datetime import datetime
 from pathlib import Path
 
 import torch
-from pydantic import BaseModel, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from tokenizers import AddedToken
@@ -24,7 +30,8 @@ from sparse_adapt.files.writing import write_bytes
 from sparse_adapt.model.folder import CARD_FILE
 from sparse_adapt.model.vocabulary import TokenEntry
 
-FORMAT, VERSION, HEADER = "sparse-adapt term pack", 1, "pack"
+FORMAT, HEADER = "sparse-adapt term pack", "pack"
+REPLACING, VERSION = 1, 2  # of packs whose tokens all replace pieces, and of those with others
 INPUT, OUTPUT, BIAS, TABLE = "input", "output", "bias", "table"
 AGAIN = "get it again from whoever made it"
 CARD_TAGS = ["sparse-adapt", "term-pack", "sparse-encoder", "splade"]
@@ -59,6 +66,7 @@ class PackToken(Record):
     """A token, the term that it stands for, and the base model's pieces of it.
 
     `whole`: how it is matched before the tokenizer's model runs; None where it joins the WordPiece vocabulary.
+    `beside`: whether it stands beside its pieces, so that no tokenizer has it.
     """
 
     token: str
@@ -66,6 +74,17 @@ class PackToken(Record):
     category: str
     pieces: tuple[int, ...]
     whole: Whole | None
+    beside: bool = False
+
+    @model_serializer(mode="wrap")
+    def _as_it_was(self, serialise: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Without the mark of terms beside their pieces where it is none, as packs had it before."""
+        content: dict[str, object] = serialise(self)
+        return (
+            content
+            if content.get("beside")
+            else {key: value for key, value in content.items() if key != "beside"}
+        )
 
     @property
     def entry(self) -> TokenEntry:

@@ -144,7 +144,8 @@ def _check_fits(pack: TermPack, sha256: str, model: str) -> None:
 
 def _check_apart(packs: Sequence[TermPack], base: SparseEncoder, model: str) -> None:
     """Raise InputError for a term that the base has, or that two packs have, and for two packs of one name."""
-    vocabulary, owners, names = base.tokenizer.get_vocab(), dict[str, TermPack](), dict[str, TermPack]()
+    vocabulary = {*base.tokenizer.get_vocab(), *(token.token for token in base.new_tokens)}
+    owners, names = dict[str, TermPack](), dict[str, TermPack]()
     for pack in packs:
         if (other := names.setdefault(pack.name, pack)) is not pack:
             raise InputError(
@@ -199,7 +200,11 @@ def _put_in(base: SparseEncoder, packs: Sequence[TermPack]) -> None:
     Raises InputError for rows of another shape, and for a term that isn't kept whole beside those of other packs.
     """
     _check_shapes(packs, base)
-    tokens = [token for pack in packs for token in pack.header.tokens]
+    tokens = [token for pack in packs for token in pack.header.tokens if not token.beside]
+    if tokens and base.entries is not None:
+        holder = next(pack for pack in packs if tokens[0].term in pack.terms)
+        problem = "is to replace its pieces, and the model has terms beside theirs; leave the pack out"
+        raise InputError(holder.source, f"its term {tokens[0].term!r} {problem}")
     first, tokenizer = len(base.tokenizer), with_entries(base.tokenizer, [token.entry for token in tokens])
     ids = tokenizer.get_vocab()
     new_tokens = [
@@ -215,6 +220,13 @@ def _put_in(base: SparseEncoder, packs: Sequence[TermPack]) -> None:
             f"its term {error.term!r} isn't kept whole by this tokenizer beside the other terms; leave the pack out",
         ) from error
     base.tokenizer = tokenizer
+    beside = [token for pack in packs for token in pack.header.tokens if token.beside]
+    behind = 1 + max([*ids.values(), *(each.token_id for each in base.new_tokens)])
+    new_tokens += [
+        NewToken(behind + number, each.token, each.term, each.category, each.pieces, beside=True)
+        for number, each in enumerate(beside)
+    ]
+    ids |= {each.token: each.token_id for each in new_tokens}
     rows = max(base.vocabulary_size, 1 + new_tokens[-1].token_id)
     if rows > base.vocabulary_size:
         base.grow(rows)
@@ -289,5 +301,5 @@ def _to_encode_again(
 
 def _ids(encoder: SparseEncoder, packs: Sequence[TermPack]) -> dict[str, int]:
     """The tokens of some packs, with their ids in a model that has them."""
-    ids = encoder.tokenizer.get_vocab()
+    ids = encoder.tokenizer.get_vocab() | {each.token: each.token_id for each in encoder.new_tokens}
     return {token.token: ids[token.token] for pack in packs for token in pack.header.tokens}

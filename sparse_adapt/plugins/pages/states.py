@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.model.tokens import TokenIds, names_of
+from sparse_adapt.model.tokens import TokenIds
 from sparse_adapt.report.sections import Heat, Warm
 from sparse_adapt.retrieve.activity import Floats, position_logits
 
@@ -56,7 +56,7 @@ def end_tokens_note(model: SparseEncoder) -> str:
 def _heaviest(model: SparseEncoder, weights: Floats, token_ids: NDArray[np.int64]) -> str:
     """The heaviest of some tokens (n,), by weights (V,)."""
     order = token_ids[np.argsort(-weights[token_ids], kind="stable")][:NAMED]
-    return " ".join(names_of(model.tokenizer, [int(each) for each in order if weights[each] > 0]))
+    return " ".join(model.names_of([int(each) for each in order if weights[each] > 0]))
 
 
 def _warm(
@@ -65,7 +65,7 @@ def _warm(
     """Each token of a text with its weight (L,); special ones only where they weigh something."""
     largest, first = float(weights.max(initial=0.0)), int(weights.argmax())
     special = set(model.tokenizer.all_special_ids)
-    for place, name in enumerate(names_of(model.tokenizer, token_ids)):
+    for place, name in enumerate(model.names_of(token_ids)):
         if token_ids[place] in special and weights[place] < LIGHT * largest:
             continue
         warmth = float(weights[place]) / largest if largest > 0 else 0.0
@@ -77,9 +77,9 @@ def _warm(
 
 def _describe(model: SparseEncoder, token_ids: TokenIds, weights: Floats, token_id: int) -> str:
     """Which position activates a token most, by weights (L,), in a sentence."""
-    token = names_of(model.tokenizer, [token_id])[0]
+    token = model.names_of([token_id])[0]
     if not weights.any():
         return f"No position activates {token}."
     place = int(weights.argmax())
-    name = names_of(model.tokenizer, [token_ids[place]])[0]
+    name = model.names_of([token_ids[place]])[0]
     return f"The position of {name} activates {token} most, with a weight of {weights[place]:.2f}."

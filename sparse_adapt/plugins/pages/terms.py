@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.model.tokens import names_of
 from sparse_adapt.plugins.pages.states import end_tokens_note, heat_of
 from sparse_adapt.plugins.pages.subject import RunSubject
 from sparse_adapt.report.charts import strip
@@ -101,7 +100,7 @@ def _find(subject: RunSubject, place: int, token: NewToken, own: Activity) -> Te
     asked = [subject.queries_activity.texts[row] for row in np.flatnonzero(means).tolist()]
     return TermFindings(
         token=token,
-        pieces=" ".join(names_of(subject.final.model.tokenizer, token.pieces)),
+        pieces=" ".join(subject.final.model.names_of(token.pieces)),
         rows=np.flatnonzero(says).tolist(),
         mention_weight=float(documents[says].mean()) if says.any() else None,
         meaning_weight=float(queries[means].mean()) if means.any() else None,
@@ -251,7 +250,7 @@ def nearest_tokens(model: SparseEncoder, token_ids: Sequence[int]) -> Mapping[in
             for value, other in zip(best.values, best.indices, strict=True)
             if int(other) != token_id
         ][:NEAREST]
-        names = names_of(model.tokenizer, [other for other, _ in pairs])
+        names = model.names_of([other for other, _ in pairs])
         nearest[token_id] = [(name, value) for name, (_, value) in zip(names, pairs, strict=True)]
     return nearest
 

@@ -72,8 +72,7 @@ def _gained(gains: Sequence[Evidence], judged_by: str) -> list[Part]:
 
 def _costs(subject: RunSubject) -> Iterator[tuple[str, str]]:
     before, after = (
-        measure_cost(each.documents, each.model.tokenizer, each.background)
-        for each in (subject.base, subject.final)
+        measure_cost(each.documents, each.model, each.background) for each in (subject.base, subject.final)
     )
     if not {"demo", "adapt"} & subject.report.keys():  # else the ruling says it
         yield "weights a document", f"{before.nonzero_document:.0f} to {after.nonzero_document:.0f}"

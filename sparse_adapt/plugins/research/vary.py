@@ -82,9 +82,9 @@ def read_variation(assignment: str, plan: Plan) -> Variation:
     stage, _, key = name.strip().partition(".")
     if not key or not values.strip():
         raise ConfigError(f"--vary {assignment}: needs STAGE.SETTING=VALUE,VALUE, such as distill.tau=0.5,2")
-    if stage not in plan.settings:
-        raise ConfigError(f"--vary {assignment}: {unknown('stage that trains', stage, tuple(plan.settings))}")
-    own = plan.settings[stage]
+    if stage not in plan.trained:
+        raise ConfigError(f"--vary {assignment}: {unknown('stage that trains', stage, tuple(plan.trained))}")
+    own = plan.trained[stage]
     tried_values = [Value(_as_text(_value_of(own, key, assignment)), own)]
     for text in map(str.strip, values.split(",")):
         settings = _with(own, key, text, assignment)
@@ -256,8 +256,8 @@ def times(plan: Plan, variation: Variation) -> list[tuple[str, Training, int]]:
     for number, stage in enumerate(plan.stages):
         if stage == variation.stage:
             rows += [(stage, value.settings, 1) for value in variation.values]
-        elif stage in plan.settings:
-            rows.append((stage, plan.settings[stage], 1 if number < first else len(variation.values)))
+        elif stage in plan.trained:
+            rows.append((stage, plan.trained[stage], 1 if number < first else len(variation.values)))
     return rows
 
 

@@ -235,7 +235,7 @@ def test_the_command_and_its_refusals(sparse_adapt, tiny_model, zorvex_collectio
 def test_the_cost_of_vectors_is_counted_in_little_memory(hybrid, twelve_documents):
     vectors, asked = document_vectors(hybrid, twelve_documents), query_vectors(hybrid, ["who owns zorvex"])
     tracemalloc.start()
-    cost = measure_cost(vectors, hybrid.tokenizer, asked, lists=500)
+    cost = measure_cost(vectors, hybrid, asked, lists=500)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 64 * 2**20  # half a billion columns take four billion bytes

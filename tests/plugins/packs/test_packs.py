@@ -355,7 +355,7 @@ def test_files_that_are_no_pack_for_this_model(tied, tmp_path):
     (tmp_path / "text.pack").write_text("kubectl")
     (tmp_path / "empty.pack").write_bytes(b"")
     save_file(load_file(pack), tmp_path / "bare.pack")
-    edited(pack, tmp_path / "newer.pack", format_version=2, more="of it")
+    edited(pack, tmp_path / "newer.pack", format_version=3, more="of it")
     edited(pack, tmp_path / "lacking.pack", made=None)
     tokens = read_pack(pack).header.model_dump()["tokens"]
     edited(pack, tmp_path / "renamed.pack", tokens=[{**each, "term": "x"} for each in tokens])

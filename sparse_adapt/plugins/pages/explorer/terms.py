@@ -8,7 +8,6 @@ import numpy as np
 
 from sparse_adapt.errors import ModelError
 from sparse_adapt.model.encoder import NewToken
-from sparse_adapt.model.tokens import names_of
 from sparse_adapt.pipeline.before_after import Amounts, SearchedTexts
 from sparse_adapt.pipeline.calibrate import check_calibrates, tabulate_before_after
 from sparse_adapt.plugins.pages.explorer.subject import Explored
@@ -94,7 +93,7 @@ def _about(explored: Explored, token: NewToken) -> Part:
     return Facts(
         [
             ("token", token.token),
-            ("pieces before", " ".join(names_of(model.tokenizer, token.pieces))),
+            ("pieces before", " ".join(model.names_of(token.pieces))),
             ("category", token.category or "none"),
             ("definition", "none is known" if definition is None else definition.definition),
             ("nearest tokens", ", ".join(f"{name} {value:.2f}" for name, value in nearest)),

@@ -343,5 +343,11 @@ OF_ZHANG = {
 }
 
 DYNAMIC = Stage(
-    "dynamic", Dynamic, (CORPUS,), build, refuses=("prompts",), presets={"zhang": OF_ZHANG}, texts=0.3
+    "dynamic",
+    Dynamic,
+    (CORPUS,),
+    build,
+    refuses=("prompts", "beside"),
+    presets={"zhang": OF_ZHANG},
+    texts=0.3,
 )

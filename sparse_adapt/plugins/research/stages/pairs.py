@@ -388,7 +388,7 @@ JOINT, CONTRAST = (
         kind,
         (PAIRS, CORPUS),
         partial(build, name),
-        refuses=("table",),
+        refuses=("table", "beside") if name == "joint" else ("table",),
         presets=PRESETS[name],
         texts=1.1,
     )

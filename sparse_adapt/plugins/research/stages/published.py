@@ -237,7 +237,7 @@ PUBLISHED = Stage(
     (CANDIDATES, CORPUS, beside(TERMS)),
     build,
     dense=False,
-    refuses=("sum", "table", "prompts"),
+    refuses=("sum", "table", "prompts", "beside"),
     presets={"published": {}},  # its defaults are the source's
     texts=8.0,
 )
