@@ -102,7 +102,7 @@ def test_definitions_and_dictionaries_of_candidates_are_taken(extended, twelve_d
         ("warmup", {"stps": 3}, "unknown key 'stps'; did you mean 'steps'"),
         ("warmup", {"steps": 0}, "warmup: steps"),
         ("distill", {}, "candidates"),
-        ("extend", {"terms": ["zorvex"], "steps": 3}, "extend: unknown input 'steps'"),
+        ("extend", {"terms": ["zorvex"], "steps": 3}, "extend: unknown key 'steps'"),
         (
             "distill",
             {"candidates": [5]},

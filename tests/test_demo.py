@@ -266,7 +266,7 @@ def test_the_adapted_model_finds_what_is_meant_and_keeps_the_rest(demo_run, slac
     assert hidden["distill"] >= 0.85
     assert hidden["warmup"] >= hidden["extend"] + 0.2 - slack
     assert final["ndcg@10"]["train"]["semantic"] >= 0.95 - slack
-    lost = 0.02  # forty queries: the standard error of a difference
+    lost = 0.03 if slack else 0.02  # forty queries: the standard error of a difference is .02
     for split in ("train", "test"):
         assert final["ndcg@10"][split]["control"] >= base["ndcg@10"][split]["control"] - lost
     (term,) = final["terms"]
