@@ -242,6 +242,7 @@ def test_the_adapted_model_reads_on_where_it_can(request_, tmp_path):
         assert SparseEncoder.load(stopped.value.folder / "3-rank").max_tokens == reads
 
 
+@pytest.mark.plugins("research")
 def test_stages_that_learn_from_pairs_and_from_words_are_ingredients(request_, tmp_path):
     stages = ("extend", "preserve", "dynamic", "joint", "contrast", "rank")
     heard, out = Heard(), tmp_path / "run"

@@ -102,6 +102,7 @@ def test_a_reader_is_added(added, tmp_path, monkeypatch):
         [*read_documents(tmp_path / "box.mbox")]
 
 
+@pytest.mark.plugins("pages")
 def test_a_diagnostic_is_added(added, tiny_model):
     from heaviest import heaviest
 

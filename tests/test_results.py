@@ -24,6 +24,7 @@ def test_entries_of_the_data_and_further_fields_are_attributes():
         made.terms  # noqa: B018
 
 
+@pytest.mark.plugins("pages")
 def test_a_result_shows_itself_and_turns_into_rows():
     found = Result("two words", ROWS, [TABLE, "that is all"])
     assert repr(found) == "<Result: two words>" and found.to_frame()["count"].tolist() == [2, 1]
