@@ -23,13 +23,11 @@ GROUP = "sparse_adapt.plugins"
 class Command(NamedTuple):
     """A command under its name, made of a function that is named as `module:function`.
 
-    panel: the heading of the help that the command stands under. message: the function, named in the same way, that
-    makes words of what the command's function gives back, where that is a model.
+    panel: the heading of the help that the command stands under.
     """
 
     name: str
     place: str
-    message: str = ""
     panel: str = ""
 
     @property
@@ -67,7 +65,7 @@ class Plugin:
     readers: of `documents`, `queries`, `entries`, `texts` and `tables` by the end of a file's name, of `exports` by
     their format, and of `indexes`. writers: of texts that a language model writes. engines: rows of
     `plugins.engines.formats`. renderers: of pages. clusters: of machines that read texts. tasks: that stages of the
-    core set dense encoders.
+    core set dense encoders. options: functions that carry out an option of a command of the core.
     """
 
     commands: Sequence[Command] = ()
@@ -78,6 +76,7 @@ class Plugin:
     renderers: Mapping[str, str] = field(default_factory=dict)
     clusters: Mapping[str, str] = field(default_factory=dict)
     tasks: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ class Registry:
         return tuple(row for _, row in found)
 
     def all_of(self, kind: str) -> dict[str, Any]:
-        """All `writers`, `engines`, `renderers`, `clusters` or `tasks` by name, and all readers of a `readers.WHAT`."""
+        """All `writers`, `engines` and the like by name, and all readers of a `readers.WHAT`."""
         kind, _, what = kind.partition(".")
 
         def of(plugin: Plugin) -> Mapping[str, Any]:

@@ -170,7 +170,7 @@ def run(
     place = Place(folder, overwrite, resume)
     check_output(place)
     if vary is not None:
-        varied: Result = registry().find("renderers", "vary")(plan, vary, place, progress)
+        varied: Result = registry().find("options", "run --vary")(plan, vary, place, progress)
         return varied
     from sparse_adapt.pipeline.estimate import of_plan
     from sparse_adapt.pipeline.report import ruling_parts

@@ -8,7 +8,6 @@ import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from inspect import Parameter, Signature
 from pathlib import Path
-from pkgutil import resolve_name
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Union, cast, get_args, get_origin
 
@@ -70,7 +69,7 @@ def command_of(row: Command) -> TyperCommand:
         choices.append(choice_of(Declared("json", bool, JSON, False)))
 
     def carry_out(context: typer.Context, arguments: Mapping[str, object]) -> None:
-        _carry_out(row, function, context, arguments)
+        _carry_out(function, context, arguments)
 
     return typer_command(row.name, "\n\n".join(paragraphs_of(function)[:2]), choices, carry_out)
 
@@ -242,9 +241,7 @@ def _table(name: str, words: Sequence[str]) -> dict[str, object]:
     return table
 
 
-def _carry_out(
-    row: Command, function: Callable[..., object], context: typer.Context, arguments: Mapping[str, Any]
-) -> None:
+def _carry_out(function: Callable[..., object], context: typer.Context, arguments: Mapping[str, Any]) -> None:
     """Check what stands on the command line, call the function, and show what it gives back."""
     values = fixed_of(function)
     for name, each in options_of(function).items():
@@ -258,11 +255,6 @@ def _carry_out(
     if "progress" in inspect.signature(function).parameters:
         values["progress"] = True
     result = inspect.unwrap(function)(**values)
-    if row.message:
-        message = resolve_name(row.message)
-        result = message(
-            result, **{name: values[name] for name in (*inspect.signature(message).parameters,)[1:]}
-        )
     if result is not None:
         present(result, json=bool(arguments.get("json")), html=html)
 

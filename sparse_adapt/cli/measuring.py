@@ -71,7 +71,7 @@ def evaluate_or_save(
     With --suite, many models are measured on many collections.
     """
     if template:
-        printed: Result = registry().find("renderers", "suite template")()
+        printed: Result = registry().find("options", "evaluate --template")()
         return printed
     if suite is not None:
         if html is not None:
@@ -79,7 +79,9 @@ def evaluate_or_save(
         if any((model, collection, baseline, general, measures, latex, csv, per_query)):
             raise ConfigError("--suite names its own models and collections; leave the other options out")
         options = {"explain": explain, "overwrite": overwrite, "resume": resume, "device": device}
-        tables: Result = registry().find("renderers", "suite")(suite, out, **options, progress=progress)
+        tables: Result = registry().find("options", "evaluate --suite")(
+            suite, out, **options, progress=progress
+        )
         return tables
     if model is None or collection is None:
         raise ConfigError("evaluate needs --model and --collection, or --suite FILE")

@@ -20,10 +20,10 @@ PLUGIN = Plugin(
         "preserve": f"{HERE}.stages.dense:DensePreserve",
         "scores": f"{HERE}.stages.dense:scores",
     },
-    renderers={
-        "suite": f"{HERE}.commands:suite",  # of evaluate --suite
-        "suite template": f"{HERE}.commands:suite_file",  # of evaluate --template
-        "vary": f"{HERE}.sensitivity:varied",  # of run --vary
+    options={
+        "evaluate --suite": f"{HERE}.commands:suite",
+        "evaluate --template": f"{HERE}.commands:suite_file",
+        "run --vary": f"{HERE}.sensitivity:varied",
     },
     stages=(
         StageRow(
