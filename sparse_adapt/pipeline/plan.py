@@ -111,7 +111,7 @@ def preset_of(stage: str, preset: str) -> dict[str, object]:
 
 
 def has_preset(stage: str, preset: str) -> bool:
-    """Whether a stage has settings under a name; a stage that trains nothing has no settings to differ."""
+    """Whether a stage has settings under a name; those of a stage that trains nothing are the same under each."""
     wanted = find_stage(stage)
     return preset == "default" or preset in wanted.presets or not wanted.trains
 

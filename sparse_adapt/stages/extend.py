@@ -76,11 +76,4 @@ def _line_of(path: Path, term: str) -> int | None:
     return None
 
 
-REPLACE = {"pieces": "replace"}
-EXTEND = Stage(
-    "extend",
-    Extend,
-    (TERMS,),
-    build,
-    presets={"published": REPLACE, "mosaic": REPLACE, "zhang": REPLACE},
-)
+EXTEND = Stage("extend", Extend, (TERMS,), build)
