@@ -91,6 +91,7 @@ class SearchedTexts:
         weights = lowered(self.activity, amounts)
         return weights if self.words is None else beside(heaviest(weights, self.most), self.words, FIRST_WORD)
 
+    @cached_property
     def as_it_is(self) -> csr_matrix:
         """The same with no term moved."""
         return self.searched(np.zeros(len(self.activity.tokens), np.float32))
@@ -124,12 +125,12 @@ class EncodedQueries:
     ) -> "EncodedQueries":
         """The queries over documents, encoded once for every amount."""
         model, texts = documents.activity.model, [query.text for query in collection.queries]
-        return cls(name, measure, collection, SearchedTexts.of_queries(model, texts), documents.as_it_is())
+        return cls(name, measure, collection, SearchedTexts.of_queries(model, texts), documents.as_it_is)
 
     @cached_property
     def before(self) -> ModelResult:
         """The measures of the queries with no term moved."""
-        return evaluate_vectors(self.texts.as_it_is(), self.documents, self.collection, DEPTH)
+        return evaluate_vectors(self.texts.as_it_is, self.documents, self.collection, DEPTH)
 
     def before_after(self, amounts: Amounts, documents: csr_matrix) -> list[BeforeAfter]:
         """The measure before and after, of all queries and of each kind where there are several.
@@ -150,7 +151,7 @@ class EncodedQueries:
     def _after(self, amounts: Amounts, documents: csr_matrix) -> NDArray[np.float64]:
         """The measure of each query (queries,) with terms moved: another one only where it touches what moved."""
         values = self.before.values[self.measure].copy()
-        before, vectors = self.texts.as_it_is(), self.texts.searched(amounts)
+        before, vectors = self.texts.as_it_is, self.texts.searched(amounts)
         moved = used_columns([documents - self.documents, vectors - before])
         rows = np.flatnonzero((only(before, moved) + only(vectors, moved)).getnnz(axis=1))
         if len(rows):
