@@ -22,28 +22,28 @@ from sparse_adapt.collection.opening import (
     reachable,
     variants,
 )
+from sparse_adapt.collection.sheets import table_endings
 from sparse_adapt.collection.texts import documents_in
 from sparse_adapt.errors import InputError, first_line
 from sparse_adapt.files.marker import checksum
 from sparse_adapt.files.steps import Source
+from sparse_adapt.registry import registry
 
-TABLES = (".tsv", ".csv", ".xlsx", ".xlsm", ".parquet")
 READ_AS = (
     ".jsonl",
     ".ndjson",
-    *TABLES,
+    *table_endings(),
     ".txt",
     ".json",
     ".trec",
     ".sgml",
     ".sgm",
     ".xml",
-    ".all",
-    ".qry",
-    ".smart",
+    *registry().all_of("readers.documents"),
+    *registry().all_of("readers.queries"),
     *COMPRESSED,
 )
-JUDGED = (".tsv", *(ending for ending in TABLES if ending != ".tsv"), *JSON)  # of judgements' files
+JUDGED = (*table_endings(), *JSON)  # of judgements' files
 DATASET_ID = re.compile(r"\w[\w.-]*(/[\w.-]+)*")
 SHOWN = 60  # signs of a path that is too long
 
