@@ -75,8 +75,8 @@ class Encoder(nn.Module, ABC):
     def new_tokens(self, tokens: tuple[NewToken, ...]) -> None:
         self._new_tokens = tokens
         self._pieces = {token.token_id: token.pieces for token in tokens if not token.beside}
-        beside = {token.token_id: token.token for token in tokens if token.beside}
-        self.entries = Entries(self.tokenizer, beside) if beside else None
+        self._beside = {token.token_id: token.token for token in tokens if token.beside}
+        self.entries = Entries(self.tokenizer, self._beside) if self._beside else None
 
     # -- what each kind has of its own --------------------------------------------------------
 
@@ -179,16 +179,14 @@ class Encoder(nn.Module, ABC):
     def tokens(self) -> list[str]:
         """The name of each token by its id (V); empty for a row that stands for none."""
         names = names_of_all(self.tokenizer, self.vocabulary_size)
-        for token in self.new_tokens:
-            if token.beside:
-                names[token.token_id] = token.token
+        for token_id, name in self._beside.items():
+            names[token_id] = name
         return names
 
     def names_of(self, token_ids: Sequence[int]) -> tuple[str, ...]:
         """The names of some tokens."""
-        beside = {token.token_id: token.token for token in self.new_tokens if token.beside}
-        known = iter(names_of(self.tokenizer, [each for each in token_ids if each not in beside]))
-        return tuple(beside[each] if each in beside else next(known) for each in token_ids)
+        known = iter(names_of(self.tokenizer, [each for each in token_ids if each not in self._beside]))
+        return tuple(self._beside[each] if each in self._beside else next(known) for each in token_ids)
 
     @property
     def old_size(self) -> int:

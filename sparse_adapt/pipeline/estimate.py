@@ -7,7 +7,7 @@ its share of a document's time.
 import time
 from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 import torch
@@ -229,7 +229,7 @@ def _of_stages(
         steps = settings.steps_for(queries if CANDIDATES in stage.reads else learnt_from)
         texts = stage.texts_of(settings)
         taken = steps * texts * settings.gradient_accumulation * speeds.learning
-        if isinstance(open_settings, Dictionary) and open_settings.labeller != "none":
+        if _is_labelled(open_settings):
             labelled = min(LARGEST_POOL, POOL + POOL_A_TERM * terms) + WORDS
             labelled_share = open_settings.labelled_share(terms)
             taken += labelled * labelled_share * speeds.dense * LABELLED / speeds.length
@@ -239,7 +239,7 @@ def _of_stages(
     return Forecast(seconds, advice)
 
 
-def _is_labelled(settings: Training) -> bool:
+def _is_labelled(settings: Training) -> TypeGuard[Dictionary]:
     return isinstance(settings, Dictionary) and settings.labeller != "none"
 
 

@@ -192,11 +192,8 @@ def _added(folder: Path, tokens: Sequence[NewToken]) -> str:
     has = "a token, an input row, an output row and a bias each"
     if beside:
         has = "an output row and a bias each; texts are read by their pieces as before"
-        has += (
-            ""
-            if beside == len(tokens)
-            else f", but for {len(tokens) - beside:,} that have a token of their own"
-        )
+        if beside < len(tokens):
+            has += f", but for {len(tokens) - beside:,} that have a token of their own"
     if more:
         files = [VOCABULARY_FILE] * (beside < len(tokens)) + [ENTRIES_FILE] * bool(beside)
         more += f" ({' and '.join(f'`{name}`' for name in files)} list{'s' * (len(files) == 1)} them)"

@@ -368,7 +368,7 @@ def write_collection(folder: Path, collected: Collected) -> None:
 
 
 def write_pseudo_queries(path: str | Path, queries: Iterable[SyntheticQuery]) -> int:
-    """Writer `queries.jsonl` with sources; says how many queries."""
+    """Write `queries.jsonl` with sources; says how many queries."""
     return write_objects(
         path,
         (
