@@ -33,7 +33,7 @@ SHARED = 10  # tokens of a match that are shown
 class QueryToken:
     """One non-zero token of the query. An expansion is one that the query's text doesn't hold.
 
-    `word`: whether it is an exact word, in a dimension of its own.
+    `word`: whether it is an exact word, in a dimension of its own; as an expansion it is meant by its definition.
     """
 
     token_id: int
@@ -214,7 +214,12 @@ def shared_bars(match: Match, largest: float) -> list[Bar]:
 
 def _origin(token: QueryToken | Contribution, windows: int | None = None) -> str:
     """What a token is besides a word of the query, and in which window of the document it is active."""
-    kinds = (("exact word", token.word), ("new term", token.new), ("expansion", token.expansion))
+    kinds = (
+        ("exact word", token.word and not token.expansion),
+        ("meant by its definition", token.word and token.expansion),
+        ("new term", token.new),
+        ("expansion", token.expansion and not token.word),
+    )
     words = [word for word, holds in kinds if holds]
     if windows is not None and windows > 1 and isinstance(token, Contribution):
         words.append(f"window {token.window} of {windows}")
@@ -290,6 +295,8 @@ def _leave_out(content: dict[str, object], key: str) -> None:
 def _query_tokens(model: SparseEncoder, query: str, vector: csr_matrix) -> list[QueryToken]:
     """Every non-zero token of the query, heaviest first."""
     tokens = set(model.says_in(model.tokenize([query], "query")[0]))
+    if model.words is not None:
+        tokens |= {model.words.column(word.stem) for word in model.words.analyzer.words(query)}
     new = {token.token_id for token in model.new_tokens}
     order = np.lexsort((vector.indices, -vector.data))
     ids = [int(vector.indices[index]) for index in order]
@@ -298,7 +305,7 @@ def _query_tokens(model: SparseEncoder, query: str, vector: csr_matrix) -> list[
             token_id,
             name,
             float(vector.data[index]),
-            expansion=token_id not in tokens and token_id < FIRST_WORD,
+            expansion=token_id not in tokens,
             new=token_id in new,
             word=token_id >= FIRST_WORD,
         )

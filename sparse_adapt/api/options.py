@@ -406,7 +406,7 @@ Glossary = Annotated[
     "DefinitionsLike | None",
     Option(
         "Terms and their definitions: dictionary.jsonl, a table, TBX, SKOS or OBO; phrases, acronyms and references as "
-        "they are. Words that the model lacks get a token, and it learns what they mean.",
+        "they are. Queries that mean a word which the model lacks get it; `adapt` also teaches such words.",
         metavar="FILE",
         check=a_file_or_folder,
     ),

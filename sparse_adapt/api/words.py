@@ -9,6 +9,7 @@ from sparse_adapt.api.options import (
     Columns,
     CorpusAtPlace,
     Device,
+    Glossary,
     ModelAtPlace,
     Option,
     Overwrite,
@@ -67,6 +68,7 @@ def add_words(
             "model has to be served. General questions lose by a table; words make up for it in the corpus's own field."
         ),
     ] = "model",
+    glossary: Glossary = None,
     update: Annotated[
         bool,
         Option(
@@ -84,6 +86,10 @@ def add_words(
     A document then matches a query by its words too, as with BM25, in the same vector and the same index. Nothing is
     trained. Words are stemmed; identifiers are matched whole and in their parts.
 
+    With a glossary a query that means one of its words by the definition, and doesn't say it, gets the word as well. A
+    small dense encoder of English (22.7 million parameters), which then reads each query too, tells which words those
+    are. Only words count that the model's tokenizer cuts into pieces and that two documents contain.
+
     corpus: documents whose words are counted: how many hold each word, and how long they are. Where a document has a
     title, `title` weighs its words once more. query_side: with idf a query takes a quarter of a millisecond, and a
     share of 1 is best. Without `out` the model is changed in memory; the result has it as `model`. Raises ModelError
@@ -95,10 +101,13 @@ def add_words(
     ['1']
     """
     from sparse_adapt.api.models import load_sparse
-    from sparse_adapt.collection.arguments import Corpus
+    from sparse_adapt.collection.arguments import Corpus, chooses_definitions, definitions_of
+    from sparse_adapt.pipeline.defined import defined_by
     from sparse_adapt.pipeline.words import WordOptions, exact_words, idf_table, updated
 
-    source = Corpus.of(corpus, columns)
+    of_glossary = glossary is not None and chooses_definitions(columns)
+    source = Corpus.of(corpus, () if of_glossary else columns)
+    definitions = [] if glossary is None else definitions_of(glossary, columns if of_glossary else ())
     place = None if out is None else Place(Path(out), overwrite, reads=[str(model)])
     if place is not None:
         check_output(place)
@@ -115,6 +124,8 @@ def add_words(
             encoder.words = exact_words(encoder, source.read, options, advance)
         else:
             encoder.words = updated(encoder.words, source.read, options, advance)
+        if glossary is not None:
+            encoder.words = defined_by(definitions, encoder, source.read, bars.count)
     base, words, folder = loaded.source, encoder.words, None if place is None else place.folder
     then = list[str]()
     if folder is not None:

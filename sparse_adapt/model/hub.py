@@ -27,6 +27,7 @@ LOADED = (
     *(f"sentence_{family}_config.json" for family in ("bert", "roberta", "distilbert", "camembert")),
     *(f"sentence_{family}_config.json" for family in ("albert", "xlm-roberta", "xlnet")),
     *("vocabulary.json", "entries.json", "exact_words.json", "token_scales.json"),
+    *("defined_words.json", "defined_words.safetensors"),
     *("idf.json", "query_token_weights.txt"),
     *("masked_words.safetensors", "README.md"),
 )

@@ -1,8 +1,8 @@
 """A model adapted from a bare corpus: every step's result lies in one folder, to be read, edited and resumed.
 
     RUN/request.json                the arguments and settings
-    RUN/words/                      the model with exact words and nothing taught, usable at once
     RUN/entries.jsonl               what a glossary says, and what becomes of each entry
+    RUN/words/                      the model with exact words and definitions and nothing taught, usable at once
     RUN/terms.json                  words that pay for a token, with the evidence
     RUN/dictionary.jsonl            what the corpus or a glossary says of them
     RUN/collection/                 documents, queries without users, those set aside
@@ -45,6 +45,7 @@ from sparse_adapt.pipeline.choice import (
     measure_best,
     retention_made,
 )
+from sparse_adapt.pipeline.defined import ENGLISH, defined_words
 from sparse_adapt.pipeline.estimate import of_adaptation
 from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.preparing import (
@@ -205,7 +206,11 @@ def _words(work: Work) -> str:
     if request.settings.longest is not None:
         model.read_up_to(request.settings.longest)
     progress = work.watcher.count("documents", work.corpus.count)
-    words = model.words = model.words or exact_words(model, work.corpus.read, WordOptions(), progress)
+    words = model.words or exact_words(model, work.corpus.read, WordOptions(), progress)
+    if (found := _read_uses(work)) and words.settings.language in ENGLISH:
+        defined = defined_words(work.corpus.read, found, work.watcher.count)
+        words = words.with_definitions(defined or words.defined)
+    model.words = words
     making = folder.with_name(f"{WORDS}.making")
     shutil.rmtree(making, ignore_errors=True)
     model.save(making)
@@ -309,8 +314,8 @@ MADE = {"corpus": "collection/corpus.jsonl", "queries": "collection/queries.json
 SCORED = MADE | {"teacher": "", "model": ""}
 OF_PAIRS = {"candidates": CANDIDATES_FILE, "queries": MADE["queries"]}
 TABLE = (
-    StepRow("words", BASE, WORDS, _words, lambda asked: asked.adds_words),
-    StepRow("entries", BASE | GLOSSARY, ENTRIES_FILE, _entries, lambda asked: asked.glossary, "terms"),
+    StepRow("entries", BASE | GLOSSARY, ENTRIES_FILE, _entries, lambda asked: asked.glossary, "words"),
+    StepRow("words", BASE | ENTRIES, WORDS, _words, lambda asked: asked.adds_words),
     StepRow("terms", BASE | ENTRIES, TERMS_FILE, _terms, lambda asked: asked.extends and asked.glossary),
     StepRow("terms", BASE | GLOSSARY, TERMS_FILE, _terms, lambda asked: asked.extends and not asked.glossary),
     StepRow("dictionary", OF_TERMS, DICTIONARY_FILE, _dictionary, lambda asked: asked.extends),

@@ -48,6 +48,7 @@ TRIAL = 0.5  # seconds of a trial that tells enough
 READ = 1200  # characters of a text that count: a model reads no more of most
 LABELLED = 60  # characters of a text that the semantic labeller reads
 A_COUNT = 1e-3  # seconds to count the words of a document
+COMPARING = 20.0  # seconds in which a dense encoder reads what definitions are compared with
 A_QUERY = 0.25  # of a document's time
 A_QUERY_SCORED = 0.01  # seconds, beside its encoding
 TERMS = 30  # that a corpus has, while nobody knows
@@ -110,7 +111,7 @@ def of_adaptation(
     """
     counting = A_COUNT * total
     seconds = {
-        "words": counting * request.adds_words,
+        "words": counting * request.adds_words + COMPARING * (request.glossary is not None),
         "terms": counting * (request.extends or request.glossary is not None),
     }
     advice = ""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from sparse_adapt.model.dense import DenseEncoder
 from sparse_adapt.model.idf import shares_of
+from sparse_adapt.model.margins import SimilarityMargin
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import TokenIds
 from sparse_adapt.report.progress import passing
@@ -27,7 +28,6 @@ from sparse_adapt.synthetic.labels import (
     LEAST_ALIKE,
     READING,
     Labeller,
-    SimilarityMargin,
     encoded_once,
     word_scores,
 )

@@ -1,11 +1,8 @@
 """What a dense encoder tells of texts: whether one means a term, what each word says for it, the same in other words.
 
-A text means a term where it is much nearer to what is about the term than to anything else.
+A text means a term where it is much nearer to what is about the term than to anything else (`model.margins`).
 A dense encoder that knows ordinary language tells it, without a label and without the term itself: where the
-texts nearest to a question are about the term, the question means it. Zero is where that changes. But something is
-always nearest, so a question that has nothing to do with the domain would mean a term as often as not: to mean it, a
-text has also to be nearer to it than most background texts are. With each further term something is nearer by chance,
-so each asks for more (Bonferroni's correction).
+texts nearest to a question are about the term, the question means it.
 
 Dimensions: B texts, S sources, E background texts, D terms or definitions, H width of a dense vector, W words,
 K directions, at most `MOST`.
@@ -25,12 +22,11 @@ from wordfreq import top_n_list, zipf_frequency
 
 from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.model.dense import DenseEncoder
+from sparse_adapt.model.margins import Margins, SimilarityMargin
 from sparse_adapt.model.tokens import TokenIds
 from sparse_adapt.report.progress import passing
 
 TEXTS_AT_ONCE = 1024
-NEAREST = 3  # texts on either side that a text is compared with: one alone may be near by a word
-NEAR = 0.15  # share of background texts that may be near enough to mean a term: of all terms together
 RIDGE = 1.0  # what a word's squared score costs, beside a text's squared error
 SURE = (-0.2, 0.1)  # similarity margin beyond which a text is as far as any other, or means the term for sure
 MOST = 64  # directions of similarity margin that are told apart, of more terms than that
@@ -44,8 +40,6 @@ TELLING = 5.8  # zipf frequency (Speer 2022, wordfreq) from which on a word stay
 
 READING = "texts read by the semantic labeller"
 WORD = re.compile(r"[^\W\d_]+")
-
-SimilarityMargin = NDArray[np.float32]
 
 
 class Labeller:
@@ -64,26 +58,16 @@ class Labeller:
         """
         self.encoder, self.about = encoder, about
         self.vectors = encoded_once(encoder, tuple(sources))
-        self.owned = [np.flatnonzero(column) for column in about.T]
-        self.least = np.full(about.shape[1], -np.inf, dtype=np.float32)  # cosine to a term, to mean it
-        if background is not None and len(background):
-            far = 1.0 - NEAR / max(1, about.shape[1])
-            for term, own in enumerate(self.owned):
-                if len(own):
-                    self.least[term] = np.quantile(_nearest(background @ self.vectors[own].T), far)
+        self.margins = Margins.of(self.vectors, about, background)
 
     def similarity_margin(self, texts: Sequence[str]) -> SimilarityMargin:
-        """(B, D) in [-2, 2]: mean cosine to the three nearest sources about a term, less that to as many others.
-
-        Where fewer are about it, to as many on either side. Where none is it is -1: nothing means it. Where all
-        are, the other cosine is 0. And less than what few background texts exceed, if that is more.
-        """
+        """How far each text means each term: (B, D), as `Margins` counts it."""
         return self.of_vectors(self.encoder.encode(texts))
 
     def alike(self) -> NDArray[np.bool_]:
         """Sources that don't say a term but are as close to its own as the median of these: (S, D) booleans."""
         similar = np.zeros_like(self.about)
-        for term, own in enumerate(self.owned):
+        for term, own in enumerate(map(np.flatnonzero, self.about.T)):
             if len(own) < 2:
                 continue
             cosines = self.vectors @ self.vectors[own].T
@@ -100,45 +84,15 @@ class Labeller:
         """The same of texts that are encoded (B, H), some at a time: sources may be thousands."""
         advance, parts = passing("texts compared with the sources of each term", len(vectors)), []
         for start in range(0, len(vectors), TEXTS_AT_ONCE):
-            parts.append(self._of_some(vectors[start : start + TEXTS_AT_ONCE]))
+            parts.append(self.margins.of_texts(vectors[start : start + TEXTS_AT_ONCE]))
             advance(len(parts[-1]))
         return np.concatenate(parts) if parts else np.zeros((0, self.about.shape[1]), np.float32)
-
-    def _of_some(self, vectors: NDArray[np.float32]) -> SimilarityMargin:
-        """The similarity margin (B, D) of a few texts (B, H)."""
-        cosines = vectors @ self.vectors.T
-        result = np.full((len(vectors), self.about.shape[1]), -1.0, dtype=np.float32)
-        most = min(max((len(own) for own in self.owned), default=0) + NEAREST, len(self.vectors))
-        best = np.argsort(-cosines, axis=1, kind="stable")[
-            :, :most
-        ]  # as many of these as asked aren't about the term
-        for term, own in enumerate(self.owned):
-            if len(own):
-                nearest = _nearest(cosines[:, own])
-                reached = best[:, : len(own) + NEAREST]  # whose others are `NEAREST`, or all there are
-                others = self._others(cosines, reached, term, min(NEAREST, len(own)))
-                result[:, term] = nearest - np.maximum(others, self.least[term])
-        return result
-
-    def _others(
-        self, cosines: NDArray[np.float32], best: NDArray[np.int64], term: int, count: int
-    ) -> NDArray[np.float32]:
-        """Mean of so many largest cosines to sources that aren't about a term (B,), or 0 where every source is."""
-        others = ~self.about[best, term]
-        chosen = others & (others.cumsum(axis=1) <= count)
-        total = (np.take_along_axis(cosines, best, axis=1) * chosen).sum(axis=1)
-        return np.asarray(total / chosen.sum(axis=1).clip(1), dtype=np.float32)
 
 
 @lru_cache(maxsize=4)
 def encoded_once(dense: DenseEncoder, texts: tuple[str, ...]) -> NDArray[np.float32]:
     """Vectors (B, H) of what is the same in every stage, kept for the next: sources, words, texts of two kinds."""
     return dense.encode(texts, progress=passing(READING, len(texts)))
-
-
-def _nearest(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Mean of the largest few cosines (B, S) of each text: (B,)."""
-    return np.asarray(np.sort(cosines, axis=1)[:, -NEAREST:].mean(axis=1))
 
 
 def word_scores(

@@ -13,9 +13,9 @@ Dimensions: B texts, V vocabulary, W `WIDTH` columns in all.
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import ConfigDict, Field
@@ -29,6 +29,7 @@ from sparse_adapt.files.marker import checksum_of_bytes
 from sparse_adapt.files.place import is_there
 from sparse_adapt.files.records import Record, read_record
 from sparse_adapt.model.exact.analysis import MOST_KNOWN, Analyzer, Word
+from sparse_adapt.model.exact.defined import DefinedWords, read_defined_words, write_defined_words
 from sparse_adapt.model.exact.language import Language
 from sparse_adapt.model.exact.statistics import LARGEST
 
@@ -76,20 +77,28 @@ OF_DOCUMENTS = ("language", "mean_words", "mean_title_words", "title", "heaviest
 class ExactWords:
     """The exact words of texts as columns, by settings and statistics; the names of columns that were met."""
 
-    def __init__(self, settings: WordSettings, analyzer: Analyzer | None = None) -> None:
-        """`analyzer`: one of the language that is there already. Raises ConfigError for a language without stems."""
-        self.settings = settings
+    def __init__(
+        self,
+        settings: WordSettings,
+        analyzer: Analyzer | None = None,
+        defined: DefinedWords | None = None,
+    ) -> None:
+        """`analyzer`: one of the language that is there already; `defined`: words that a query may mean unsaid.
+
+        Raises ConfigError for a language without stems.
+        """
+        self.settings, self.defined = settings, defined
         self.analyzer = analyzer or Analyzer(Language(settings.language))
         self._columns: dict[str, int] = {}
         self._names: dict[int, str] = {}
         self._pieces: dict[str, int] = {}
 
     def __getstate__(self) -> dict[str, object]:
-        """What travels to another process: settings alone."""
-        return {"settings": self.settings}
+        """What travels to another process: settings and defined words."""
+        return {"settings": self.settings, "defined": self.defined}
 
-    def __setstate__(self, state: dict[str, WordSettings]) -> None:
-        self.__init__(state["settings"])  # type: ignore[misc]
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["settings"], defined=state["defined"])  # type: ignore[misc]
 
     @property
     def weight(self) -> float:
@@ -104,9 +113,12 @@ class ExactWords:
     def describe(self) -> str:
         """How many words are known, of how many documents, and what they count."""
         settings = self.settings
+        by_definition = (
+            "" if self.defined is None else f", {len(self.defined.settings.words):,} by definition too"
+        )
         return (
-            f"{len(settings.idf):,} exact words of {settings.documents:,} documents (language: {settings.language}), "
-            f"share {settings.share:g}"
+            f"{len(settings.idf):,} exact words of {settings.documents:,} documents (language: {settings.language})"
+            f"{by_definition}, share {settings.share:g}"
         )
 
     def documents(self, documents: Sequence[Document]) -> csr_matrix:
@@ -121,17 +133,33 @@ class ExactWords:
         return matrix_of(rows)
 
     def queries(self, texts: Sequence[str], tokenizer: PreTrainedTokenizerFast) -> csr_matrix:
-        """The exact words of queries (B, W): how much each tells, by the statistics. `tokenizer`: the model's."""
+        """The exact words of queries (B, W): how much each tells, by the statistics. `tokenizer`: the model's.
+
+        Those that a query means by their definitions are among them, where it doesn't say them.
+        """
         words = [list(self.analyzer.words(text)) for text in texts]
-        self._count_pieces({word.surface for each in words for word in each}, tokenizer)
+        meant = [list(self._meant(each)) for each in self.meant_by(texts)]
+        surfaces = {word.surface for each in words for word in each}
+        self._count_pieces(surfaces | {word.surface for each in meant for word, _ in each}, tokenizer)
         rows = []
-        for of_text in words:
+        for of_text, unsaid in zip(words, meant, strict=True):
             row: dict[int, float] = {}
             for word in of_text:
                 column = self.column(word.stem)
                 row[column] = row.get(column, 0.0) + self.tells(word)
+            for word, factor in unsaid:
+                row.setdefault(self.column(word.stem), factor * self.tells(word))
             rows.append({column: weight for column, weight in row.items() if weight > 0.0})
         return matrix_of(rows)
+
+    def meant_by(self, texts: Sequence[str]) -> list[Mapping[str, float]]:
+        """The defined words that each text means, with the factor of its weight that each gets (`DefinedWords`)."""
+        return [{} for _ in texts] if self.defined is None else self.defined.meant_by(texts)
+
+    def _meant(self, meant: Mapping[str, float]) -> Iterator[tuple[Word, float]]:
+        """The exact words of what a text means, each with its factor."""
+        for name, factor in meant.items():
+            yield from ((word, factor) for word in self.analyzer.words(name))
 
     def tells(self, word: Word) -> float:
         """The weight of a word that a query holds once."""
@@ -159,7 +187,11 @@ class ExactWords:
     def with_settings(self, **changes: object) -> "ExactWords":
         """The same with some settings changed, in the same language."""
         assert "language" not in changes, "another language has other words"
-        return ExactWords(self.settings.model_copy(update=changes), self.analyzer)
+        return ExactWords(self.settings.model_copy(update=changes), self.analyzer, self.defined)
+
+    def with_definitions(self, defined: DefinedWords | None) -> "ExactWords":
+        """The same, where a query also gets what it means of some defined words."""
+        return ExactWords(self.settings, self.analyzer, defined)
 
     def _saturated(self, text: str, mean: float) -> dict[int, float]:
         counts = Counter(word.stem for word in self.analyzer.words(text))
@@ -204,7 +236,7 @@ def read_exact_words(folder: Path) -> ExactWords | None:
     if (size := path.stat().st_size) > LARGEST:
         raise ModelError(f"{path}: has {size:,} bytes, where {LARGEST:,} are read; {ANEW}")
     try:
-        return ExactWords(read_record(path, WordSettings, ANEW))
+        return ExactWords(read_record(path, WordSettings, ANEW), defined=read_defined_words(folder))
     except InputError as error:
         raise ModelError(str(error)) from error
     except ConfigError as error:
@@ -212,5 +244,7 @@ def read_exact_words(folder: Path) -> ExactWords | None:
 
 
 def write_exact_words(folder: Path, words: ExactWords) -> None:
-    """Write settings and statistics beside a model."""
+    """Write settings and statistics beside a model, and the words that it knows by definitions."""
     write_json(folder / EXACT_WORDS_FILE, words.settings.model_dump())
+    if words.defined is not None:
+        write_defined_words(folder, words.defined)
