@@ -1,8 +1,8 @@
 """Definitions put into a model's exact words: texts about each word, texts about other things, and a threshold.
 
 Nothing is trained. Words are those of a glossary that the tokenizer cuts into pieces and the corpus contains: what a
-model reads whole it knows by itself. The threshold lets 2.5 % of general questions mean a word, which then finds nothing
-in general texts, for none of them contains it.
+model reads whole it knows by itself. The threshold lets 2.5 % of general questions mean a word, which then finds
+nothing in general texts, for none of them contains it.
 
 Dimensions: S texts, D words, H width of a dense vector.
 """
