@@ -82,7 +82,8 @@ def add_words(
     """Put exact words into a model's vectors, beside its weights.
 
     A document then matches a query by its words too, as with BM25, in the same vector and the same index. Nothing is
-    trained. Words are stemmed; identifiers are matched whole and in their parts.
+    trained. Words are stemmed; identifiers are matched whole and in their parts. A match on a token then counts by the
+    root of its inverse document frequency, as one on a word counts by its own (`token_scales.json`).
 
     corpus: documents whose words are counted: how many hold each word, and how long they are. Where a document has a
     title, `title` weighs its words once more. query_side: with idf a query takes a quarter of a millisecond, and a
@@ -96,7 +97,7 @@ def add_words(
     """
     from sparse_adapt.api.models import load_sparse
     from sparse_adapt.collection.arguments import Corpus
-    from sparse_adapt.pipeline.words import WordOptions, exact_words, idf_table, updated
+    from sparse_adapt.pipeline.words import WordOptions, add_exact_words, idf_table, updated
 
     source = Corpus.of(corpus, columns)
     place = None if out is None else Place(Path(out), overwrite, reads=[str(model)])
@@ -112,10 +113,10 @@ def add_words(
         if query_side == "idf":
             encoder.query_side = idf_table(encoder, source.read)
         if encoder.words is None:
-            encoder.words = exact_words(encoder, source.read, options, advance)
+            words = add_exact_words(encoder, source.read, options, advance)
         else:
-            encoder.words = updated(encoder.words, source.read, options, advance)
-    base, words, folder = loaded.source, encoder.words, None if place is None else place.folder
+            words = encoder.words = updated(encoder.words, source.read, options, advance)
+    base, folder = loaded.source, None if place is None else place.folder
     then = list[str]()
     if folder is not None:
         loaded.save(folder, overwrite=overwrite)
