@@ -370,8 +370,8 @@ def _note(choice: Chosen) -> Iterator[str]:
     yield "base model. general: nDCG@10 of general questions, asked of the models that the choice hangs on. non-zeros:"
     yield "entries of a document's vector and of a query's. *: the model that is kept."
     if any(row["name"] == EXACT for row in choice["tried"]):
-        yield "exact words: the base model's weights and the words of a text, as BM25 counts them, with nothing learnt;"
-        yield "all models but the base have them."
+        yield "exact words: the base model's weights by the root of their idf, and the words of a text as BM25 counts"
+        yield "them, with nothing learnt; all models but the base have them."
     ways = {str(row["weighed"]) for row in choice["tried"]}
     if any(row["back"] for row in choice["tried"]):
         yield "at 50%: half of what the last stage changed is kept."
