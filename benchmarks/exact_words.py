@@ -2,17 +2,17 @@
 
 DIR holds the four collections and MS MARCO's pool. Each collection's words are put into the base model by its documents
 alone. nDCG@10 of its test queries, and of MS MARCO's with the same statistics, for the base model, for words alone
-(BM25 with titles and stems), and for both by share of words and by the number of weights that documents keep; beside
-each the entries of a document. No setting was chosen here by SciFact, MedQuAD or MS MARCO. Draws
-docs/images/exact-words.svg. With --questions: what each share and number of weights changes on the package's general
-questions, without a judgement of the collection, and by how much chance could.
+(BM25 with titles and stems), and for both by share of words and by the number of weights that documents keep, and with
+tokens that count all alike; beside each the entries of a document. No setting was chosen here by SciFact, MedQuAD or
+MS MARCO. Draws docs/images/exact-words.svg. With --questions: what each share and number of weights changes on the
+package's general questions, without a judgement of the collection, and by how much chance could.
 """
 
 import argparse
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import pairwise, product
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple, TypeVar
@@ -22,17 +22,19 @@ import numpy as np
 from benchmarks.drawing import Drawing
 from benchmarks.measure import take_turns
 from benchmarks.tables import CONTROL, MEASURE, Results, line
+from sparse_adapt.collection.readers import Document
+from sparse_adapt.collection.streams import sample
 from sparse_adapt.model.exact.defaults import HEAVIEST, SHARE
-from sparse_adapt.model.exact.words import FIRST_WORD
+from sparse_adapt.model.exact.words import FIRST_WORD, ExactWords
 from sparse_adapt.model.forms import heaviest
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import tokenize
 from sparse_adapt.pipeline.plan import BASE_MODEL
-from sparse_adapt.pipeline.words import WordOptions, exact_words, idf_table
+from sparse_adapt.pipeline.words import SAMPLE, SEED, WordOptions, add_exact_words, idf_table, scale_of
 from sparse_adapt.retrieve.columns import beside, split
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
-from sparse_adapt.retrieve.hybrid import document_vectors, rescaled
+from sparse_adapt.retrieve.hybrid import document_vectors
 from sparse_adapt.retrieve.search import Searcher
 from sparse_adapt.retrieve.significance import Values, interval
 from sparse_adapt.selection.models import may_forget
@@ -42,10 +44,16 @@ from sparse_adapt.selection.retention import EncodedCollection, encode_unscaled,
 T = TypeVar("T")
 COLLECTIONS = ("scifact", "cranfield", "cacm", "medquad")
 BY_TABLE = "idf queries + words"
+ALIKE = "base + words, tokens alike"  # without token scales
 DRAWN = Path(__file__).parents[1] / "docs" / "images" / "exact-words.svg"
 LEFT, TOP, SIDE, GAP = 60, 78, 300, 110  # of a panel; between two
 ACROSS = (0.3, 1.5)  # entries of a document, beside the base model's
-SHARES, KEPT = (0.25, 0.5, 0.75, 1.0), (None, 96, 64, 48, 32)
+SHARES, KEPT = (0.25, 0.5, 0.7, 1.0), (None, 96, 64, 48, 32)
+ASKED = (
+    *(("base + words", SHARE, kept) for kept in KEPT[:-1]),
+    *(("base + words", share, HEAVIEST) for share in (0.5, 1.0)),
+    *((ALIKE, share, HEAVIEST) for share in SHARES[1:]),
+)  # of the package's questions
 
 
 def main() -> None:
@@ -79,19 +87,31 @@ def measure(data: Path, name: str) -> Iterator[dict[str, Any]]:
     for collection in COLLECTIONS:
         encoded = encode_unscaled(model, read_collection(data / collection, "test"))
         documents = encoded.collection.documents
-        model.words = exact_words(model, documents.__iter__, WordOptions())
-        words, scale = model.words, model.words.settings.scale
+        words = add_exact_words(model, documents.__iter__, WordOptions())
+        scales, alike = model.token_scales, with_tokens_alike(model, words, documents)
         ways: list[tuple[str, float, int | None]] = [("base", 0.0, None), ("words alone", 1.0, 0)]
         ways += [("base + words", share, None) for share in SHARES]
         ways += [("base + words", share, kept) for share in (SHARE, 1.0) for kept in KEPT[1:]]
+        ways += [(ALIKE, share, HEAVIEST) for share in SHARES[1:]]
         for way, share, kept in ways:
-            model.words = words.with_settings(share=share)
-            found = [reached(model, each, way, kept) for each in (encoded, control)]
-            row = {"collection": collection, "way": way, "share": share, "kept": kept, "scale": scale}
+            of_way, model.token_scales = (alike, None) if way == ALIKE else (words, scales)
+            model.words = of_way.with_settings(share=share, heaviest=kept)
+            found = [reached(model, each, way) for each in (encoded, control)]
+            row = {"collection": collection, "way": way, "share": share, "kept": kept}
+            row["scale"] = of_way.settings.scale
             yield {**row, MEASURE: found[0][0], "entries": found[0][1], "control": found[1][0]}
-            if (share, kept) == (1.0, HEAVIEST):
+            if (way, share) == (ALIKE, 1.0):
                 yield {**row, "way": BY_TABLE, **of_table(model, encoded, control)}
-        model.words = model.query_side = None
+        model.words = model.token_scales = model.query_side = None
+
+
+def with_tokens_alike(model: SparseEncoder, words: ExactWords, documents: Sequence[Document]) -> ExactWords:
+    """The same exact words scaled for a model without token scales, which is what `model` is left as."""
+    model.token_scales = model.words = None
+    some = sample(documents, SAMPLE, SEED)
+    weights = encode(model, [each.full_text for each in some], "document")
+    equal = words.with_settings(share=1.0, scale=1.0, pieces=1.0)
+    return words.with_settings(scale=scale_of(model, equal, some, weights))
 
 
 def questions(data: Path, name: str, results: Results) -> Iterator[dict[str, Any]]:
@@ -105,29 +125,30 @@ def questions(data: Path, name: str, results: Results) -> Iterator[dict[str, Any
     kinds = np.array([query.kind for query in base.queries])
     for collection in COLLECTIONS:
         documents = read_collection(data / collection, "test").documents
-        words = exact_words(model, documents.__iter__, WordOptions())
-        for share, kept in product(SHARES, KEPT[:-1]):
-            row = {"collection": collection, "share": share, "kept": kept}
+        words = add_exact_words(model, documents.__iter__, WordOptions())
+        scales, alike = model.token_scales, with_tokens_alike(model, words, documents)
+        for way, share, kept in ASKED:
+            row = {"collection": collection, "way": way, "share": share, "kept": kept}
             if results.holds(row):
                 continue
-            model.words = words.with_settings(share=share, heaviest=None)
-            whole = with_exact_words(model, plain)
-            found = evaluate_vectors(whole.queries, rescaled(whole.documents, None, kept), whole.collection)
+            of_way, model.token_scales = (alike, None) if way == ALIKE else (words, scales)
+            model.words = of_way.with_settings(share=share, heaviest=kept)
+            whole = with_exact_words(model, plain).with_scales(model, model.token_scales)
+            found = evaluate_vectors(whole.queries, whole.documents, whole.collection)
             gap = 100 * (found.values[MEASURE] - base.values[MEASURE])
             chosen = {"all": kinds != "", **{kind: kinds == kind for kind in base.kinds}}
             gains = {kind: _points(gap[rows]) for kind, rows in chosen.items()}
             yield {**row, "forgets": may_forget(found, base), **gains}
-        model.words = None
+        model.words = model.token_scales = None
 
 
 def table_of_questions(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Points of all questions and of searches by statistics, share and weights kept; in brackets what is refused."""
-    yield line(["statistics", "share", *("all" if kept is None else str(kept) for kept in KEPT[:-1])])
-    cells = {(row["collection"], row["share"], row["kept"]): _cell(row) for row in rows}
-    for collection, share in dict.fromkeys(key[:2] for key in cells):
-        yield line(
-            [collection, f"{share:g}", *(cells.get((collection, share, kept), "") for kept in KEPT[:-1])]
-        )
+    """Points of all questions and of searches by way and statistics; in brackets what is refused."""
+    yield line(["way", "share", "weights kept", *COLLECTIONS])
+    cells = {(row["way"], row["share"], row["kept"], row["collection"]): _cell(row) for row in rows}
+    for way, share, kept in ASKED:
+        found = (cells.get((way, share, kept, collection), "") for collection in COLLECTIONS)
+        yield line([way, f"{share:g}", "all" if kept is None else str(kept), *found])
 
 
 def _points(gap: Values) -> list[float]:
@@ -147,7 +168,7 @@ def speed(data: Path, name: str) -> Iterator[str]:
     documents, queries = collection.documents, [query.text for query in collection.queries]
     encode(model, [documents[0].full_text], "document")  # compiles
     plain, base = _timed(lambda: document_vectors(model, documents))
-    words, counting = _timed(lambda: exact_words(model, documents.__iter__, WordOptions()))
+    words, counting = _timed(lambda: add_exact_words(model, documents.__iter__, WordOptions()))
     _, adding = _timed(lambda: words.documents(documents))
     whole = beside(heaviest(plain, HEAVIEST), words.documents(documents), FIRST_WORD)
     asked = encode(model, queries, "query")
@@ -167,17 +188,15 @@ def _timed(do: Callable[[], T]) -> tuple[T, float]:
     return do(), time.process_time() - started
 
 
-def reached(
-    model: SparseEncoder, encoded: EncodedCollection, way: str, kept: int | None
-) -> tuple[float, float]:
-    """nDCG@10 and the entries of a document, of vectors without words that are there already."""
+def reached(model: SparseEncoder, encoded: EncodedCollection, way: str) -> tuple[float, float]:
+    """nDCG@10 and the entries of a document, of vectors without words and token scales that are there already."""
     if way == "base":
         return _measured(encoded)
-    whole = with_exact_words(model, encoded)
+    whole = with_exact_words(model, encoded).with_scales(model, model.token_scales)
     if way == "words alone":
         queries, documents = (split(each, FIRST_WORD)[1] for each in (whole.queries, whole.documents))
         return _measured(whole._replace(queries=queries, documents=documents))
-    return _measured(whole._replace(documents=rescaled(whole.documents, None, kept)))
+    return _measured(whole)
 
 
 def of_table(
@@ -189,7 +208,7 @@ def of_table(
     for each in (encoded, control):
         texts = [query.text for query in each.collection.queries]
         ids = tokenize(model.tokenizer, texts, table.longest, special=False)
-        found.append(reached(model, each._replace(queries=table.vectors(ids)), BY_TABLE, HEAVIEST))
+        found.append(reached(model, each._replace(queries=table.vectors(ids)), BY_TABLE))
     return {MEASURE: found[0][0], "entries": found[0][1], "control": found[1][0]}
 
 
@@ -242,7 +261,7 @@ def drawing(rows: Sequence[dict[str, Any]]) -> str:
     measured = list(points(rows))
     lines = {
         f"share {share:g}": [each for each in measured if each[:2] == ("base + words", share)]
-        for share in (0.5, 1.0)
+        for share in (SHARE, 1.0)
     }
     lines |= {"base": measured[:1], "words": measured[1:2]}
     description = (

@@ -18,7 +18,7 @@ from sparse_adapt.pipeline.calibrate import (
     save_calibrated,
     tabulate_before_after,
 )
-from sparse_adapt.pipeline.words import WordOptions, exact_words
+from sparse_adapt.pipeline.words import WordOptions, add_exact_words
 from sparse_adapt.retrieve.activity import Activity, background_queries
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import evaluate_model, evaluate_vectors, read_collection
@@ -133,7 +133,7 @@ def test_figures_of_a_model_with_exact_words_are_those_of_the_saved_model(
     model, zorvex_collection, tmp_path, amount
 ):
     judged = read_collection(str(zorvex_collection), "test")
-    model.words = exact_words(model, judged.documents.__iter__, WordOptions(heaviest=6))
+    add_exact_words(model, judged.documents.__iter__, WordOptions(heaviest=6))
     scales, amounts = Scales.of(model, [], judged.documents, judged), amounts_of(model, {"zorvex": amount})
     asked = next(each for each in scales.query_sets if each.collection is judged)
     figures = asked.before_after(amounts, scales.documents.searched(amounts))[0]

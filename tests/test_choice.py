@@ -13,6 +13,7 @@ from sparse_adapt.collection.glossary import Definition
 from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.vocabulary import extend
+from sparse_adapt.pipeline.choice import with_words
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors, read_collection
 from sparse_adapt.selection import comparison, models
 from sparse_adapt.selection.comparison import TaughtDefinitions, keep_or_refuse, weigh
@@ -310,9 +311,25 @@ def test_a_model_adapted_before_is_compared_with_the_scales_it_has(learnt, tmp_p
     texts = {f"d{number}": Document(f"d{number}", text) for number, text in enumerate(["the cat", "a dog"])}
     held = held_out_collection(texts, [Candidates("q", "a cat", tuple(texts), (2.0, 1.0))])
     results = try_models([Maker("base", None, partial(SparseEncoder.load, tmp_path / "learnt"))], held)
-    assert [each.label for each in results] == ["base", "base with token scales"]
-    plain, weighed = (each.result.values for each in results)
-    assert all(np.array_equal(plain[name], weighed[name]) for name in plain)
+    assert [each.label for each in results] == ["base"]
+    assert results[0].token_scales == pytest.approx(learnt.token_scales_of(), abs=1e-4)
+
+
+def test_models_without_scales_of_their_own_take_up_those_beside_the_words(tiny_model, learnt):
+    def with_scales() -> SparseEncoder:
+        model = SparseEncoder.load(tiny_model)
+        model.token_scales = np.full(model.vocabulary_size, 0.5, np.float32)
+        return model
+
+    makers = [
+        Maker("base", None, partial(SparseEncoder.load, tiny_model)),
+        Maker("extend", None, partial(SparseEncoder.load, tiny_model)),
+        Maker("rank", 0.0, lambda: learnt),
+    ]
+    base, exact, extended, ranked = (each.make() for each in with_words(makers, with_scales))
+    assert base.token_scales is None
+    assert set(exact.token_scales_of()) == set(extended.token_scales_of()) == {0.5}
+    assert ranked.token_scales is learnt.token_scales
 
 
 def test_models_are_chosen_by_what_the_teacher_ranks_high():

@@ -9,6 +9,7 @@ import shutil
 import numpy as np
 import pytest
 from families import FAMILIES, build
+from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import ConfigError, InputError, ModelError
@@ -24,12 +25,17 @@ from sparse_adapt.model.exact.words import (
     WordSettings,
     column_of,
 )
+from sparse_adapt.model.forms import heaviest
+from sparse_adapt.model.idf import scaled
+from sparse_adapt.model.query_side import QuerySide
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.words import WordOptions, exact_words, fragments, updated
-from sparse_adapt.retrieve.columns import beside, only, products, used_columns
+from sparse_adapt.pipeline.words import WordOptions, add_exact_words, fragments, token_scales_by_idf, updated
+from sparse_adapt.retrieve.columns import beside, only, products, split, used_columns
 from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.evaluate import Collection
 from sparse_adapt.retrieve.hybrid import document_vectors, query_vectors
 from sparse_adapt.retrieve.search import top_k
+from sparse_adapt.selection.retention import encode_unscaled
 
 PLAIN = {
     "language": "en",
@@ -233,17 +239,65 @@ def test_two_parts_are_put_beside_each_other(model):
 
 
 def test_words_of_a_corpus(model, twelve_documents):
-    words = exact_words(model, lambda: twelve_documents, WordOptions(heaviest=5))
+    words = add_exact_words(model, lambda: twelve_documents, WordOptions(heaviest=5))
     settings = words.settings
-    assert (settings.documents, settings.language, settings.share, settings.pieces) == (12, "en", 0.5, 2.0)
+    assert (settings.documents, settings.language, settings.share, settings.pieces) == (12, "en", 0.7, 1.3)
     assert settings.scale > 0 and settings.heaviest == 5 and set(settings.idf) >= {"zorvex", "databas"}
-    again = exact_words(model, lambda: twelve_documents, WordOptions(heaviest=5))
+    again = add_exact_words(model, lambda: twelve_documents, WordOptions(heaviest=5))
     assert again.settings == settings
+
+
+def test_a_match_on_a_token_counts_by_the_root_of_its_idf(model):
+    """Of three documents all hold token 5, one token 7, none token 9: ln(4 / 4), ln(4 / 2), ln(4 / 1)."""
+    weights = np.zeros((3, model.vocabulary_size), np.float32)
+    weights[:, 5], weights[0, 7] = 1.0, 2.0
+    scales = token_scales_by_idf(model, csr_matrix(weights), general=False)
+    expected = [0.0, math.log(2) ** 0.25, math.log(4) ** 0.25]
+    assert scales[[5, 7, 9]] == pytest.approx(expected, abs=1e-5)
+    of_both = token_scales_by_idf(model, csr_matrix(weights), general=True)
+    assert of_both[5] > 0.0, "few general passages hold it"
+
+
+def test_scores_are_those_of_scaled_tokens_and_of_words(model, twelve_documents):
+    query = ["the bird sings in zorvex"]
+    texts = [each.full_text for each in twelve_documents]
+    plain = encode(model, query, "query"), encode(model, texts, "document")
+    words = add_exact_words(model, lambda: twelve_documents, WordOptions(heaviest=None))
+    squares = csr_matrix(np.diag(model.token_scales_of() ** 2))
+    of_words = products(words.queries(query, model.tokenizer), words.documents(twelve_documents))
+    found = products(query_vectors(model, query), document_vectors(model, twelve_documents))
+    expected = (plain[0] @ squares @ plain[1].T + of_words).toarray()
+    np.testing.assert_allclose(found.toarray(), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_heaviest_weights_are_so_before_they_are_scaled(model, twelve_documents):
+    """A document then keeps the same tokens, whatever the scales are, unless one counts for nothing."""
+    add_exact_words(model, lambda: twelve_documents, WordOptions(heaviest=5))
+    scales = model.token_scales_of()
+    plain = heaviest(
+        encode(model, [each.full_text for each in twelve_documents], "document", scales=False), 5
+    )
+    kept, _ = split(document_vectors(model, twelve_documents), FIRST_WORD)
+    assert (only(kept, np.arange(model.vocabulary_size)) != scaled(plain, scales)).nnz == 0
+    collection = Collection(tuple(twelve_documents), (), {})
+    again = encode_unscaled(model, collection).with_scales(model, scales)
+    assert (again.documents != document_vectors(model, twelve_documents)).nnz == 0
+
+
+def test_what_weighs_tokens_already_stays(model, twelve_documents):
+    own = np.full(model.vocabulary_size, 0.5, np.float32)
+    model.token_scales = own
+    add_exact_words(model, lambda: twelve_documents, WordOptions())
+    assert model.token_scales is own
+    model.token_scales, model.words = None, None
+    model.query_side = QuerySide(np.ones(model.vocabulary_size, np.float32), 32)
+    add_exact_words(model, lambda: twelve_documents, WordOptions())
+    assert model.token_scales is None and model.words is not None
 
 
 def test_only_domain_leaves_general_language_out(model, twelve_documents):
     mixed, own = (
-        exact_words(model, lambda: twelve_documents, WordOptions(only_domain=only)).settings
+        add_exact_words(model, lambda: twelve_documents, WordOptions(only_domain=only)).settings
         for only in (False, True)
     )
     word = max(general_shares("en"), key=lambda each: general_shares("en")[each] if each in own.idf else 0.0)
@@ -252,10 +306,10 @@ def test_only_domain_leaves_general_language_out(model, twelve_documents):
 
 def test_words_count_as_much_as_weights_where_the_index_holds_one_corpus_alone(model, twelve_documents):
     def share(**options):
-        return exact_words(model, lambda: twelve_documents, WordOptions(**options)).settings.share
+        return add_exact_words(model, lambda: twelve_documents, WordOptions(**options)).settings.share
 
     assert [share(), share(only_domain=True), share(only_domain=True, share=0.25)] == [SHARE, 1.0, 0.25]
-    words = exact_words(model, lambda: twelve_documents, WordOptions(share=0.75))
+    words = add_exact_words(model, lambda: twelve_documents, WordOptions(share=0.75))
     shares = [
         updated(words, lambda: twelve_documents, WordOptions(**options)).settings.share
         for options in ({}, {"share": 0.25}, {"only_domain": True})
@@ -264,7 +318,7 @@ def test_words_count_as_much_as_weights_where_the_index_holds_one_corpus_alone(m
 
 
 def test_new_statistics_leave_vectors_of_documents_alone(model, twelve_documents):
-    words = exact_words(model, lambda: twelve_documents, WordOptions())
+    words = add_exact_words(model, lambda: twelve_documents, WordOptions())
     more = [*twelve_documents, Document("n", "gatrocraptic birds")]
     later = updated(words, lambda: more, WordOptions())
     assert later.settings.idf != words.settings.idf and "gatrocrapt" in later.settings.idf
@@ -283,7 +337,8 @@ def test_new_statistics_leave_vectors_of_documents_alone(model, twelve_documents
 def test_a_corpus_without_words_is_refused(model, texts, problem):
     documents = [Document(str(number), text) for number, text in enumerate(texts)]
     with pytest.raises(InputError, match=problem):
-        exact_words(model, lambda: documents, WordOptions(language="en" if texts else None))
+        add_exact_words(model, lambda: documents, WordOptions(language="en" if texts else None))
+    assert model.words is None and model.token_scales is None
 
 
 @pytest.mark.parametrize(
@@ -293,8 +348,7 @@ def test_odd_corpora_have_words(model, texts):
     documents = [
         Document(str(number), text, title="" if number else texts[0]) for number, text in enumerate(texts)
     ]
-    words = exact_words(model, lambda: documents, WordOptions())
-    model.words = words
+    words = add_exact_words(model, lambda: documents, WordOptions())
     rows, _ = top_k(query_vectors(model, [texts[1]]), document_vectors(model, documents), 1)[0]
     assert rows.tolist() == [1] and math.isfinite(words.settings.scale)
 
@@ -317,7 +371,7 @@ def found_by(model, documents, query: str) -> str:
 )
 def test_odd_corpora_are_searched_by_their_words(model, texts, query, language):
     documents = [Document(str(number), text) for number, text in enumerate(texts)]
-    model.words = exact_words(model, lambda: documents, WordOptions())
+    add_exact_words(model, lambda: documents, WordOptions())
     assert model.words.settings.language == language
     assert found_by(model, documents, query) == "1"
 
@@ -327,7 +381,7 @@ def test_documents_without_a_title_are_weighed_by_their_text_alone(model, twelve
         Document(each.document_id, each.text, title="zorvex reports" if number % 2 else "")
         for number, each in enumerate(twelve_documents)
     ]
-    model.words = exact_words(model, lambda: half, WordOptions())
+    add_exact_words(model, lambda: half, WordOptions())
     assert model.words.settings.mean_title_words == 2.0
     plain = [Document(each.document_id, each.text) for each in twelve_documents]
     with_titles, without = (model.words.documents(each) for each in (half, plain))
@@ -340,7 +394,7 @@ def test_words_of_another_model_are_cut_by_the_tokenizer_that_has_them(tmp_path,
     first, other = (
         SparseEncoder.load(str(build(tmp_path / family, family))) for family in ("bert", "roberta")
     )
-    first.words = exact_words(first, lambda: twelve_documents, WordOptions())
+    add_exact_words(first, lambda: twelve_documents, WordOptions())
     first.save(tmp_path / "first")
     other.save(tmp_path / "other")
     shutil.copy(tmp_path / "first" / EXACT_WORDS_FILE, tmp_path / "other")
@@ -397,7 +451,7 @@ def test_a_damaged_file_is_one_line(hybrid, tmp_path, change):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_of_models_has_words(family, tmp_path, twelve_documents):
     model = SparseEncoder.load(str(build(tmp_path / family, family)))
-    model.words = exact_words(model, lambda: twelve_documents, WordOptions())
+    add_exact_words(model, lambda: twelve_documents, WordOptions())
     vectors = document_vectors(model, twelve_documents)
     found = products(query_vectors(model, ["zorvex"]), vectors)
     assert vectors.shape == (12, WIDTH) and found.nnz and math.isfinite(model.words.weight)

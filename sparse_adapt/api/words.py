@@ -84,7 +84,8 @@ def add_words(
     """Put exact words into a model's vectors, beside its weights.
 
     A document then matches a query by its words too, as with BM25, in the same vector and the same index. Nothing is
-    trained. Words are stemmed; identifiers are matched whole and in their parts.
+    trained. Words are stemmed; identifiers are matched whole and in their parts. A match on a token then counts by the
+    root of its inverse document frequency, as one on a word counts by its own (`token_scales.json`).
 
     With a glossary a query that means one of its words by the definition, and doesn't say it, gets the word as well. A
     small dense encoder of English (22.7 million parameters), which then reads each query too, tells which words those
@@ -103,7 +104,7 @@ def add_words(
     from sparse_adapt.api.models import load_sparse
     from sparse_adapt.collection.arguments import Corpus, chooses_definitions, definitions_of
     from sparse_adapt.pipeline.defined import defined_by
-    from sparse_adapt.pipeline.words import WordOptions, exact_words, idf_table, updated
+    from sparse_adapt.pipeline.words import WordOptions, add_exact_words, idf_table, updated
 
     of_glossary = glossary is not None and chooses_definitions(columns)
     source = Corpus.of(corpus, () if of_glossary else columns)
@@ -121,12 +122,12 @@ def add_words(
         if query_side == "idf":
             encoder.query_side = idf_table(encoder, source.read)
         if encoder.words is None:
-            encoder.words = exact_words(encoder, source.read, options, advance)
+            words = add_exact_words(encoder, source.read, options, advance)
         else:
-            encoder.words = updated(encoder.words, source.read, options, advance)
+            words = encoder.words = updated(encoder.words, source.read, options, advance)
         if glossary is not None:
-            encoder.words = defined_by(definitions, encoder, source.read, bars.count)
-    base, words, folder = loaded.source, encoder.words, None if place is None else place.folder
+            words = encoder.words = defined_by(definitions, encoder, source.read, bars.count)
+    base, folder = loaded.source, None if place is None else place.folder
     then = list[str]()
     if folder is not None:
         loaded.save(folder, overwrite=overwrite)

@@ -21,6 +21,7 @@ BACKGROUND = 0.25  # part of general language in how many texts a token is count
 EVERY = 0.25  # what a token counts in a mean that every document has, where one that none has counts 1
 DOCUMENTS = 2_048  # of many so many tell
 TOKEN_SCALES_FILE = "token_scales.json"
+DECIMALS = 5  # of a factor in that file
 
 
 def rows_for_idf(count: int) -> list[int]:
@@ -113,4 +114,6 @@ def read_scales(folder: Path, size: int) -> TokenScales | None:
 
 def write_scales(folder: Path, token_scales: TokenScales) -> None:
     """Write the factor of each token (V) beside a model."""
-    write_json(folder / TOKEN_SCALES_FILE, {"token_scales": [round(float(each), 5) for each in token_scales]})
+    write_json(
+        folder / TOKEN_SCALES_FILE, {"token_scales": [round(float(each), DECIMALS) for each in token_scales]}
+    )

@@ -62,7 +62,7 @@ from sparse_adapt.pipeline.preparing import (
 from sparse_adapt.pipeline.request import REQUEST_FILE, WITH_WORDS, Request
 from sparse_adapt.pipeline.run import Finished, is_whole, read_finished, run_stages, write_report
 from sparse_adapt.pipeline.settings import WORDS
-from sparse_adapt.pipeline.words import WordOptions, exact_words
+from sparse_adapt.pipeline.words import WordOptions, add_exact_words
 from sparse_adapt.pipeline.work import RANKING, AdaptListener, Work, same_request
 from sparse_adapt.registry import registry
 from sparse_adapt.report.messages import note_told
@@ -206,11 +206,10 @@ def _words(work: Work) -> str:
     if request.settings.longest is not None:
         model.read_up_to(request.settings.longest)
     progress = work.watcher.count("documents", work.corpus.count)
-    words = model.words or exact_words(model, work.corpus.read, WordOptions(), progress)
+    words = model.words or add_exact_words(model, work.corpus.read, WordOptions(), progress)
     if (found := _read_uses(work)) and words.settings.language in ENGLISH:
         defined = defined_words(work.corpus.read, found, work.watcher.count)
-        words = words.with_definitions(defined or words.defined)
-    model.words = words
+        words = model.words = words.with_definitions(defined or words.defined)
     making = folder.with_name(f"{WORDS}.making")
     shutil.rmtree(making, ignore_errors=True)
     model.save(making)

@@ -19,6 +19,7 @@ from scipy.sparse import csr_matrix
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.model.exact.words import FIRST_WORD
 from sparse_adapt.model.forms import heaviest
+from sparse_adapt.model.idf import scaled
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.activity import Activity, Bools, Floats, background_queries
@@ -89,7 +90,16 @@ class SearchedTexts:
     def searched(self, amounts: Amounts) -> csr_matrix:
         """Their vectors with every term lowered by its amount: (N, V), or (N, W) with exact words beside."""
         weights = lowered(self.activity, amounts)
-        return weights if self.words is None else beside(heaviest(weights, self.most), self.words, FIRST_WORD)
+        return weights if self.words is None else beside(self._kept(weights), self.words, FIRST_WORD)
+
+    def _kept(self, weights: csr_matrix) -> csr_matrix:
+        """The `most` heaviest weights (N, V), as heavy as they are without token scales."""
+        model = self.activity.model
+        if self.most is None or model.token_scales is None:
+            return heaviest(weights, self.most)
+        scales = model.token_scales_of()
+        inverse = np.divide(1.0, scales, out=np.zeros_like(scales), where=scales > 0)
+        return scaled(heaviest(scaled(weights, inverse), self.most), scales)
 
     @cached_property
     def as_it_is(self) -> csr_matrix:

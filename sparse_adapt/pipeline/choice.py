@@ -140,12 +140,14 @@ def makers_of(
 def with_words(makers: Sequence[Maker], words: Callable[[], SparseEncoder]) -> list[Maker]:
     """The base model as it is, the same with exact words, and all others with the same exact words.
 
-    `words`: makes the model that has them.
+    What learnt no token scales takes up those beside the words. `words`: makes the model that has them.
     """
 
     def make(maker: Maker) -> SparseEncoder:
-        model = maker.make()
-        model.words = words().words
+        model, exact = maker.make(), words()
+        model.words = exact.words
+        if model.token_scales is None:
+            model.token_scales = exact.token_scales
         return model
 
     others = [maker._replace(make=partial(make, maker)) for maker in makers[1:]]
@@ -222,7 +224,8 @@ def _choose_words(work: Work, makers: Sequence[Maker], folder: Path) -> tuple[Ch
         general_collection(most=SOME),
     )
     progress = work.watcher.count("texts read by both models", texts_in(held_out, general))
-    choice = compare_words(makers[1].make(), held_out, general, progress)
+    base_scales = makers[0].make().token_scales
+    choice = compare_words(makers[1].make(), base_scales, held_out, general, progress)
     keep(choice, makers, None, folder)
     return choice, record(choice)
 
@@ -367,8 +370,8 @@ def _note(choice: Chosen) -> Iterator[str]:
     yield "base model. general: nDCG@10 of general questions, asked of the models that the choice hangs on. non-zeros:"
     yield "entries of a document's vector and of a query's. *: the model that is kept."
     if any(row["name"] == EXACT for row in choice["tried"]):
-        yield "exact words: the base model's weights and the words of a text, as BM25 counts them, with nothing learnt;"
-        yield "all models but the base have them."
+        yield "exact words: the base model's weights by the root of their idf, and the words of a text as BM25 counts"
+        yield "them, with nothing learnt; all models but the base have them."
     ways = {str(row["weighed"]) for row in choice["tried"]}
     if any(row["back"] for row in choice["tried"]):
         yield "at 50%: half of what the last stage changed is kept."

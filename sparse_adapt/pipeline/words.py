@@ -1,7 +1,10 @@
 """Exact words put into a model: the language and the statistics of a corpus, and how much words count in a score.
 
-The scale makes both parts of a score equal: the mean best score of the model's weights, and that of words, over pieces
-of sentences of a sample of documents. No judgement is read for it, and nothing is trained.
+A match on a token then counts by the root of its idf as well, with a quarter of general language. The scale makes both
+parts of a score equal: the mean best score of the model's weights, and that of words, over pieces of sentences of a
+sample of documents. No judgement is read for it, and nothing is trained.
+
+Dimensions: N documents, V vocabulary.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,23 +16,25 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.collection.sentences import sentences
-from sparse_adapt.collection.streams import sample
+from sparse_adapt.collection.streams import evenly, sample
 from sparse_adapt.errors import InputError
 from sparse_adapt.model.exact.analysis import Analyzer
 from sparse_adapt.model.exact.defaults import HEAVIEST, ONLY_DOMAIN, PIECES, SHARE, TITLE
 from sparse_adapt.model.exact.language import Language, language_of
 from sparse_adapt.model.exact.statistics import GENERAL, Statistics
 from sparse_adapt.model.exact.words import ExactWords, WordSettings
-from sparse_adapt.model.idf import DOCUMENTS
+from sparse_adapt.model.idf import DECIMALS, DOCUMENTS, TokenScales, fourth_root, scaled, shares_of
 from sparse_adapt.model.query_side import QuerySide
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.tokens import tokenize
 from sparse_adapt.report.progress import Progress, no_progress
 from sparse_adapt.retrieve.columns import products
 from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.synthetic.background import background_pairs
 from sparse_adapt.terms.words import find_words
 
-SAMPLE = 300  # documents
+SAMPLE = 300  # documents, and passages of general language
+GENERAL_LANGUAGE = "en"  # of these passages
 FRAGMENT = (4, 12)  # words of a piece of a sentence, least and most
 SEED = 0
 
@@ -56,12 +61,13 @@ class WordOptions:
         return (ONLY_DOMAIN if self.only_domain else SHARE) if self.share is None else self.share
 
 
-def exact_words(
+def add_exact_words(
     encoder: SparseEncoder, read: Read, options: WordOptions, progress: Progress = no_progress
 ) -> ExactWords:
-    """Exact words by the statistics of a corpus, which is read twice. `progress` hears how many documents are counted.
+    """Put exact words into a model, and token scales where it has none; the words by the statistics of a corpus.
 
-    Raises InputError for a corpus of stop words alone, or of none, and ConfigError for a language without stems.
+    The corpus is read twice; `progress` hears how many documents are counted. Raises InputError for a corpus of stop
+    words alone, or of none, and ConfigError for a language without stems; the model then stays as it was.
     """
     some = sample(read(), SAMPLE, SEED)
     if not some:
@@ -87,8 +93,29 @@ def exact_words(
         idf={},
     )
     words = ExactWords(settings).with_settings(**_of_statistics(statistics, code, options.only_domain))
-    scale = scale_of(encoder, words, some)
-    return words.with_settings(share=options.part, scale=round(scale, 4), pieces=PIECES)
+    weights = encode(encoder, [document.full_text for document in some], "document")
+    if _may_scale(encoder):
+        general = code == GENERAL_LANGUAGE and not options.only_domain
+        encoder.token_scales = token_scales_by_idf(encoder, weights, general=general)
+        weights = scaled(weights, encoder.token_scales)
+    scale = scale_of(encoder, words, some, weights)
+    encoder.words = words.with_settings(share=options.part, scale=round(scale, 4), pieces=PIECES)
+    return encoder.words
+
+
+def _may_scale(encoder: SparseEncoder) -> bool:
+    """Whether nothing weighs tokens yet: no scales of its own, no table, and no second model, which has none."""
+    return encoder.token_scales is None and encoder.query_side is None and encoder.query_encoder is None
+
+
+def token_scales_by_idf(encoder: SparseEncoder, weights: csr_matrix, *, general: bool) -> TokenScales:
+    """The fourth root of each token's idf (V) in documents (N, V), for both sides: a match counts by its square.
+
+    general: whether the package's general passages count as well, which are English. As precise as its file has it.
+    """
+    passages = [passage.full_text for passage, _ in evenly(background_pairs(), SAMPLE)] if general else []
+    shares = shares_of(encode(encoder, passages, "document")) if general else None
+    return fourth_root(weights, shares).round(DECIMALS)
 
 
 def updated(
@@ -143,10 +170,14 @@ def idf_table(encoder: SparseEncoder, read: Read, progress: Progress = no_progre
 # -- how much words count ---------------------------------------------------------------------------
 
 
-def scale_of(encoder: SparseEncoder, words: ExactWords, documents: Sequence[Document]) -> float:
-    """The factor that makes the mean best score of words that of the model's weights; 1 where either is 0."""
+def scale_of(
+    encoder: SparseEncoder, words: ExactWords, documents: Sequence[Document], weights: csr_matrix
+) -> float:
+    """The factor that makes the mean best score of words that of the model's weights; 1 where either is 0.
+
+    weights: of the documents (N, V).
+    """
     queries = fragments(documents)
-    weights = encode(encoder, [each.full_text for each in documents], "document")
     of_tokens = mean_best(encode(encoder, queries, "query"), weights)
     of_words = mean_best(words.queries(queries, encoder.tokenizer), words.documents(documents))
     return of_tokens / of_words if of_tokens and of_words else 1.0

@@ -48,6 +48,7 @@ def encode(
     *,
     tokens_a_batch: int = TOKENS_A_BATCH,
     filtered: bool = True,
+    scales: bool = True,
     progress: Progress = no_progress,
 ) -> csr_matrix:
     """SPLADE vectors (len(texts), V), float32, sorted indices; a text without weights or words keeps its empty row.
@@ -55,6 +56,7 @@ def encode(
     `side`: whether the texts are queries or documents.
     `filtered`: a processor that multiplies whole numbers of eight bits uses them to rule out the tokens that can't
     have a weight, and multiplies the rest in float32: the same weights in less than half the time.
+    `scales`: whether the model's token scales count, where it has some.
     A document that a model reads by windows has the largest weights of its windows.
     `progress` gets the number of texts of each finished batch. Raises ModelError where the model gives
     something that is not a number, and InputError for a string that stands by itself, whose letters would be texts.
@@ -62,11 +64,12 @@ def encode(
     if isinstance(texts, str):
         raise InputError("texts", "one text, where a list is needed; put it in brackets")
     model = model.for_side(side)
+    weighed = model.weighed if scales else model.form.pruned
     if side == "query" and model.query_side is not None:
         token_ids = model.tokenize(texts, side)
         progress(len(texts))
         vectors = model.query_side.vectors(token_ids)
-        return model.weighed(_without_blank(vectors, token_ids, model.tokenize([""], side)[0]))
+        return weighed(_without_blank(vectors, token_ids, model.tokenize([""], side)[0]))
 
     def read(texts: Sequence[str], progress: Progress) -> csr_matrix:  # (texts, V)
         token_ids = model.tokenize(texts, side)
@@ -77,10 +80,10 @@ def encode(
         return _without_blank(vectors, token_ids, model.tokenize([""], side)[0])
 
     if side == "query" or model.windows is None:
-        return model.weighed(read(texts, progress))
+        return weighed(read(texts, progress))
     windows, owners = cut_up(texts, model.tokenizer, model.windows, model.form.prompt(side))
     vectors = read(windows, _as_texts(progress, len(texts), len(windows)))
-    return model.weighed(heaviest(vectors, owners, len(texts)))
+    return weighed(heaviest(vectors, owners, len(texts)))
 
 
 @torch.inference_mode()

@@ -26,11 +26,15 @@ def document_vectors(
 
     Raises ModelError as `encode` does.
     """
-    weights = encode(model, [document.full_text for document in documents], "document", progress=progress)
-    if model.words is None:
-        return weights
-    kept = heaviest(weights, model.words.settings.heaviest)
-    return beside(kept, model.words.documents(documents), FIRST_WORD)
+    texts = [document.full_text for document in documents]
+    words = model.words
+    if words is None:
+        return encode(model, texts, "document", progress=progress)
+    weights = encode(model, texts, "document", scales=False, progress=progress)
+    kept = heaviest(weights, words.settings.heaviest)
+    if model.token_scales is not None:
+        kept = scaled(kept, model.token_scales_of())
+    return beside(kept, words.documents(documents), FIRST_WORD)
 
 
 def query_vectors(
@@ -52,12 +56,15 @@ def token_weights(model: SparseEncoder, vectors: csr_matrix) -> csr_matrix:
 def rescaled(vectors: csr_matrix, token_scales: TokenScales | None, most: int | None = None) -> csr_matrix:
     """Vectors (B, V or W) that were made without token scales (V), with them; of each row the `most` heaviest weights.
 
-    Exact words stay as they are.
+    Weights are the heaviest before they are scaled: by idf a document would lose the words of general questions. Exact
+    words stay as they are.
     """
     weights, words = split(vectors, FIRST_WORD) if vectors.shape[1] > FIRST_WORD else (vectors, None)
+    if words is not None:
+        weights = heaviest(weights, most)
     if token_scales is not None:
         weights = scaled(weights, token_scales)
-    return weights if words is None else beside(heaviest(weights, most), words, FIRST_WORD)
+    return weights if words is None else beside(weights, words, FIRST_WORD)
 
 
 def names_of_columns(model: SparseEncoder, columns: Sequence[int], *documents: Document) -> tuple[str, ...]:

@@ -168,26 +168,27 @@ def _answer(
 def try_models(
     makers: Sequence[Maker], collection: Collection, progress: Progress = no_progress
 ) -> list[ComparedModel]:
-    """Measure every model with and without token scales. The first has to be the base model."""
+    """Measure every model with and without token scales; one that wasn't taught its own stays as it is.
+
+    The first has to be the base model.
+    """
     tried: list[ComparedModel] = []
-    for number, maker in enumerate(makers):
+    for maker in makers:
         encoder = maker.make()
         own, encoded = encoder.token_scales, encode_unscaled(encoder, collection)
+        rows: dict[TokenWeighting, TokenScales | None] = {"": None}
         if own is None:
-            weights = token_weights(encoder, encoded.documents)
-            ways: dict[TokenWeighting, TokenScales] = {"idf": fourth_root(weights)}
+            rows["idf"] = fourth_root(token_weights(encoder, encoded.documents))
+        elif maker.back is None:
+            rows[""] = encoder.token_scales_of()
         else:
-            powers: dict[TokenWeighting, float] = POWERS if maker.back is not None else {"token scales": 1.0}
             learnt = encoder.token_scales_of()
-            ways = {power_name: _power(learnt, power) for power_name, power in powers.items()}
-        adapted_before = number == 0 and own is not None  # and so compared as it stands
-        plain = ways["token scales"] if adapted_before else None
-        rows: list[tuple[TokenWeighting, TokenScales | None]] = [("", plain), *ways.items()]
+            rows |= {name: _power(learnt, power) for name, power in POWERS.items()}
         tried += (
             ComparedModel(
                 maker.name, weighed, maker.back, _answer(encoded, encoder, token_scales), token_scales
             )
-            for weighed, token_scales in rows
+            for weighed, token_scales in rows.items()
         )
         progress(1)
     return tried
@@ -276,20 +277,21 @@ def baseline_of(candidates: Sequence[ComparedModel]) -> int:
 
 def compare_words(
     model: SparseEncoder,
+    base_scales: TokenScales | None,
     held_out: Collection,
     general: Collection,
     progress: Progress = no_progress,
 ) -> Choice:
     """A model without its exact words, and with them: they are kept unless general questions may lose by them.
 
-    Each text is encoded once, since exact words change no weight.
+    Each text is encoded once, since exact words change no weight. `base_scales` (V): token scales without words.
     """
     words = model.words
     asked: dict[str, list[tuple[EncodedCollection, ModelResult]]] = {BASE: [], EXACT: []}
     for collection in (held_out, general):
         model.words = None
         plain = encode_unscaled(model, collection, progress)
-        asked[BASE].append((plain, _answer(plain, model, model.token_scales)))
+        asked[BASE].append((plain, _answer(plain, model, base_scales)))
         model.words = words
         whole = with_exact_words(model, plain)
         asked[EXACT].append((whole, _answer(whole, model, model.token_scales)))
@@ -406,7 +408,7 @@ def keep(
             encoder.token_scales = token_scales_from(encoder, documents)
         elif best.weighed:
             encoder.token_scales = _power(encoder.token_scales_of(), POWERS[best.weighed])
-        else:
+        elif best.back is not None:
             encoder.token_scales = None
         encoder.fold_scales()
     encoder.save(folder)

@@ -50,7 +50,7 @@ from sparse_adapt.pipeline.plan import make_plan
 from sparse_adapt.pipeline.request import REQUEST_FILE, Request, begun
 from sparse_adapt.pipeline.run import latest_run, read_finished, run
 from sparse_adapt.pipeline.runfile import read_plan
-from sparse_adapt.pipeline.words import WordOptions, exact_words
+from sparse_adapt.pipeline.words import WordOptions, add_exact_words
 from sparse_adapt.pipeline.work import same_request
 from sparse_adapt.plugins.engines.manifest import json_lines, read_export
 from sparse_adapt.plugins.engines.milvus import read_part as milvus_rows
@@ -246,7 +246,7 @@ def seeds(tmp_path_factory, tiny_model, zorvex_collection, twelve_documents) -> 
     model = folder / "model"
     shutil.copytree(stage, model, ignore=shutil.ignore_patterns("sparse-adapt.json"))
     encoder = SparseEncoder.load(model)
-    encoder.words = exact_words(encoder, lambda: twelve_documents, WordOptions())
+    add_exact_words(encoder, lambda: twelve_documents, WordOptions())
     encoder.save(model)
     (model / "sparse-adapt.json").unlink()
     (model / "token_scales.json").write_text(json.dumps({"token_scales": [1.0] * 10}))

@@ -67,7 +67,10 @@ def difference(model: SparseEncoder, base: SparseEncoder) -> str:
         return f"the tokenizer's {part}"
     if model.form != base.form:
         return "the form, by which logits become weights"
-    if not np.array_equal(model.token_scales_of(), of_all(base.token_scales, model.vocabulary_size)):
+    of_words = model.words is not None and base.words is None and base.token_scales is None  # came with them
+    if not of_words and not np.array_equal(
+        model.token_scales_of(), of_all(base.token_scales, model.vocabulary_size)
+    ):
         return "what each token counts (token_scales.json)"
     return _moved(model, base)
 

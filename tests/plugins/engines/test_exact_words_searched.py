@@ -15,7 +15,7 @@ from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.files.place import Place
 from sparse_adapt.model.exact.words import FIRST_WORD, column_of
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.words import WordOptions, exact_words
+from sparse_adapt.pipeline.words import WordOptions, add_exact_words
 from sparse_adapt.plugins.engines.formats import engines, open_engine
 from sparse_adapt.plugins.engines.manifest import read_export
 from sparse_adapt.plugins.engines.parity import check_engine
@@ -38,7 +38,7 @@ IN_PROCESS = [row.name for row in engines() if row.holds == "vectors" and row.in
 @pytest.fixture(scope="module")
 def hybrid(tiny_model, twelve_documents) -> SparseEncoder:
     model = SparseEncoder.load(str(tiny_model))
-    model.words = exact_words(model, lambda: twelve_documents, WordOptions(heaviest=8))
+    add_exact_words(model, lambda: twelve_documents, WordOptions(heaviest=8))
     return model
 
 

@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 from sparse_adapt.collection.readers import Document, read_documents, write_documents
 from sparse_adapt.errors import ConfigError, InputError, ModelError
 from sparse_adapt.model.sparse import SparseEncoder
-from sparse_adapt.pipeline.words import WordOptions, exact_words
+from sparse_adapt.pipeline.words import WordOptions, add_exact_words
 from sparse_adapt.plugins.pages.explorer import connections, server
 from sparse_adapt.plugins.pages.explorer.server import HOST, listen, make_app, serve
 from sparse_adapt.plugins.pages.explorer.subject import ExploredPlaces, explored, find_places
@@ -462,7 +462,7 @@ def test_a_dense_model_is_refused(tmp_path, tiny_run):
 def test_exact_words_are_shown_and_marked(tiny_run, tmp_path):
     places = find_places(str(tiny_run), None, None)
     model = SparseEncoder.load(places.model)
-    model.words = exact_words(model, lambda: read_documents(places.corpus), WordOptions(heaviest=20))
+    add_exact_words(model, lambda: read_documents(places.corpus), WordOptions(heaviest=20))
     model.save(tmp_path / "model")
     subject = explored(ExploredPlaces(str(tmp_path / "model"), places.against, places.corpus))
     app = make_app(subject, TOKEN, PORT, tmp_path)
