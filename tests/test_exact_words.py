@@ -8,6 +8,7 @@ import shutil
 
 import numpy as np
 import pytest
+import torch
 from families import FAMILIES, build
 
 from sparse_adapt.collection.readers import Document
@@ -24,12 +25,15 @@ from sparse_adapt.model.exact.words import (
     WordSettings,
     column_of,
 )
+from sparse_adapt.model.query_side import QuerySide
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.words import WordOptions, exact_words, fragments, updated
 from sparse_adapt.retrieve.columns import beside, only, products, used_columns
 from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.retrieve.evaluate import read_collection
 from sparse_adapt.retrieve.hybrid import document_vectors, query_vectors
 from sparse_adapt.retrieve.search import top_k
+from sparse_adapt.selection.retention import encode_both, encode_collection
 
 PLAIN = {
     "language": "en",
@@ -185,6 +189,29 @@ def test_without_words_a_vector_is_the_models_own(model):
     documents = [Document("1", "a bird sings")]
     assert document_vectors(model, documents).shape == (1, model.vocabulary_size)
     assert (document_vectors(model, documents) != encode(model, ["a bird sings"], "document")).nnz == 0
+
+
+def test_models_that_words_alone_tell_apart_read_each_text_once(hybrid, tiny_model, zorvex_collection):
+    base, collection = SparseEncoder.load(str(tiny_model)), read_collection(zorvex_collection)
+    hybrid.words = hybrid.words.with_settings(heaviest=5)
+    assert hybrid.adds_words_to(base) and not base.adds_words_to(hybrid)
+    both = encode_both(base, hybrid, collection)
+    for model, found in zip((base, hybrid), both, strict=True):
+        alone = encode_collection(model, collection)
+        assert (found.queries != alone.queries).nnz == (found.documents != alone.documents).nnz == 0
+    with torch.no_grad():
+        hybrid.output_rows[0, 0] += 1.0
+    assert not hybrid.adds_words_to(base)
+    read = [encode_collection(hybrid, collection), encode_both(base, hybrid, collection)[1]]
+    assert (read[0].documents != read[1].documents).nnz == 0
+
+
+@pytest.mark.parametrize("part", ["max_tokens", "token_scales", "query_side"])
+def test_models_that_read_otherwise_differ_by_more_than_words(hybrid, tiny_model, part):
+    base = SparseEncoder.load(str(tiny_model))
+    table = np.full(hybrid.vocabulary_size, 2.0, np.float32)
+    setattr(hybrid, part, {"max_tokens": 9, "token_scales": table, "query_side": QuerySide(table, 9)}[part])
+    assert not hybrid.adds_words_to(base)
 
 
 def test_a_document_keeps_its_heaviest_weights_beside_all_words(hybrid):

@@ -26,18 +26,31 @@ def document_vectors(
 
     Raises ModelError as `encode` does.
     """
-    weights = encode(model, [document.full_text for document in documents], "document", progress=progress)
-    if model.words is None:
-        return weights
-    kept = heaviest(weights, model.words.settings.heaviest)
-    return beside(kept, model.words.documents(documents), FIRST_WORD)
+    texts = [document.full_text for document in documents]
+    return with_words_of_documents(model, encode(model, texts, "document", progress=progress), documents)
 
 
 def query_vectors(
     model: SparseEncoder, texts: Sequence[str], *, filtered: bool = True, progress: Progress = no_progress
 ) -> csr_matrix:
     """The vectors of queries: (B, V), float32; (B, W) with exact words. Raises what `encode` does."""
-    weights = encode(model, texts, "query", filtered=filtered, progress=progress)
+    return with_words_of_queries(
+        model, encode(model, texts, "query", filtered=filtered, progress=progress), texts
+    )
+
+
+def with_words_of_documents(
+    model: SparseEncoder, weights: csr_matrix, documents: Sequence[Document]
+) -> csr_matrix:
+    """The vectors of documents whose weights (B, V) are known, as `document_vectors` gives them."""
+    if model.words is None:
+        return weights
+    kept = heaviest(weights, model.words.settings.heaviest)
+    return beside(kept, model.words.documents(documents), FIRST_WORD)
+
+
+def with_words_of_queries(model: SparseEncoder, weights: csr_matrix, texts: Sequence[str]) -> csr_matrix:
+    """The vectors of queries whose weights (B, V) are known, as `query_vectors` gives them."""
     if model.words is None:
         return weights
     return beside(weights, model.words.queries(texts, model.tokenizer), FIRST_WORD)
