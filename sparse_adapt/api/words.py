@@ -97,7 +97,9 @@ def add_words(
     from sparse_adapt.api.models import load_sparse
     from sparse_adapt.collection.arguments import Corpus
     from sparse_adapt.pipeline.words import WordOptions, exact_words, idf_table, updated
+    from sparse_adapt.report.messages import note_told
 
+    note_told()  # words read what the model doesn't
     source = Corpus.of(corpus, columns)
     place = None if out is None else Place(Path(out), overwrite, reads=[str(model)])
     if place is not None:
