@@ -15,7 +15,7 @@ from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import ConfigError, InputError, ModelError
 from sparse_adapt.model.exact.analysis import Analyzer
 from sparse_adapt.model.exact.defaults import SHARE
-from sparse_adapt.model.exact.language import NONE, Language, general_shares, language_of
+from sparse_adapt.model.exact.language import AUXILIARIES, NONE, Language, general_shares, language_of
 from sparse_adapt.model.exact.statistics import Statistics
 from sparse_adapt.model.exact.words import (
     EXACT_WORDS_FILE,
@@ -79,7 +79,9 @@ def hybrid(model):
         ("a.b.c node.js", ["a.b.c", "b", "c", "node.js", "node", "js"]),
         ("C++ and C# or C", ["c++", "c#", "c"]),
         ("long-term follow-up", ["long", "term", "follow", "up"]),
-        ("the pump's valve; we don't", ["pump", "valv", "don"]),
+        ("the pump's valve; we don't, it Isn\u2019t", ["pump", "valv"]),
+        ("What does it do, or did they?", ["what"]),
+        ("Jane Doe and Don", ["jane", "doe", "don"]),
         ("HTTPServer", ["httpserver", "http", "server"]),
         ("flux\u2010gate soft\u00adware zero\u200bwidth", ["flux", "gate", "softwar", "zerowidth"]),
         ("\u6771\u4eac\u90fd", ["\u6771\u4eac", "\u4eac\u90fd"]),
@@ -99,6 +101,11 @@ def test_the_words_of_a_text(text, words):
 def test_stems_and_stop_words_are_those_of_the_language():
     assert words_of("die Pumpen und der Motor", "de") == ["pump", "motor"]
     assert words_of("the pumps", NONE) == ["the", "pumps"]
+
+
+@pytest.mark.parametrize("code", [*AUXILIARIES])
+def test_no_form_of_an_auxiliary_verb_is_a_word(code):
+    assert words_of(AUXILIARIES[code].title(), code) == []
 
 
 @pytest.mark.parametrize(
