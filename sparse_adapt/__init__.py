@@ -173,4 +173,5 @@ def _of_plugins() -> dict[str, str]:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_of_plugins()})
+    own = (name for name in globals() if name.startswith("__"))
+    return sorted({*own, *__all__, *_of_plugins()})

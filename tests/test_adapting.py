@@ -199,7 +199,15 @@ def test_words_alone_are_put_into_the_model_and_nothing_is_trained(request_, tmp
     table, lines = tabulate(done.report), verdict(done.report)
     assert "the document that a query was made from" in table.note and len(lines) >= 3
     if kept:
-        assert "exact word" in write_run_page(done.folder, tmp_path / "page.html").read_text()
+        page = write_run_page(done.folder, tmp_path / "page.html").read_text()
+        assert "adapted to " in page and ": exact words." in page and "= stands before it" in page
+        for of_terms in (
+            "Where the weight comes from",
+            "time to train",
+            "What each stage read",
+            "semantic query",
+        ):
+            assert of_terms not in page, "which says nothing of this run"
     again = Heard()
     assert adapt(asked, Place(tmp_path / "run", resume=True), again).model == done.model and again.steps == {}
 

@@ -55,6 +55,7 @@ def test_importing_loads_nothing_heavy_and_is_quick():
 
 @pytest.mark.plugins("engines")
 def test_every_public_name_is_there_and_none_is_a_module():
+    assert not {"TYPE_CHECKING", "READING_ORDER"} & set(dir(sa)), "which completion has no use for"
     assert set(sa.__all__) <= set(dir(sa)) and all(callable(getattr(sa, name)) for name in sa.__all__)
     assert not set(sa.__all__) & {each.name for each in pkgutil.iter_modules(sa.__path__)}
     with pytest.raises(AttributeError, match="no attribute 'adopt'"):

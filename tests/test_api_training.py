@@ -244,6 +244,8 @@ def test_an_adaptation_refuses_settings_that_there_are_not(tiny_model, documents
         ({"until": "term"}, "unknown until 'term'; did you mean 'terms'"),
         ({"stages": ["extnd"]}, "unknown stages 'extnd'; did you mean 'extend'"),
         ({"stps": 3}, "unknown key 'stps'; did you mean 'steps'"),
+        ({"stage": ["rank"]}, "unknown option 'stage'; did you mean 'stages'"),
+        ({"stages": "words,rnk"}, "unknown stages 'rnk'; did you mean 'rank'"),
         ({"rank": {"stps": 3}}, "unknown key 'stps'; did you mean 'steps'"),
         ({"documents": 3}, "adapt: documents"),
         ({"query_settings": {"counts": 3}}, "unknown key 'counts'; did you mean 'count'"),

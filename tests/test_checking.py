@@ -12,9 +12,12 @@ import sparse_adapt as sa
 from sparse_adapt.api.checking import check
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import InputError
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.adapt import reading_sentence
+from sparse_adapt.pipeline.preparing import model_to_adapt
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.pipeline.settings import AdaptSettings
+from sparse_adapt.pipeline.words import WordOptions, exact_words
 from sparse_adapt.report.messages import forget_unread, note_cut, note_told, tell_unread
 
 
@@ -93,17 +96,38 @@ def test_what_a_model_reads_of_the_documents_is_said(tiny_model, tmp_path, spars
     assert check(str(tmp_path), tmp_path / "windows").remarks == [], "all windows are read"
 
 
+def test_nothing_is_said_of_cut_texts_where_exact_words_read_them_whole(tiny_model, capfd):
+    """Neither of a baseline beside it, which has none."""
+    baseline, model = (SparseEncoder.load(str(tiny_model)) for _ in range(2))
+    long, document = "zorvex " * 100, Document("1", "zorvex")
+    model.words = exact_words(model, lambda: [document], WordOptions(language="none"))
+    for encoder, said in ((model, False), (baseline, True)):
+        forget_unread()
+        encoder.tokenize([long])
+        tell_unread()
+        assert ("longer than" in capfd.readouterr().err) == said
+    forget_unread()
+    for encoder in (baseline, model):
+        encoder.tokenize([long])
+    tell_unread()
+    assert capfd.readouterr().err == ""
+
+
 def test_an_adaptation_says_beforehand_what_is_read_and_what_covers_the_rest(tiny_model, capfd):
     documents = [Document("1", "zorvex " * 100), Document("2", "a")]
     request = Request(corpus="corpus", model=str(tiny_model))
-    said = reading_sentence(request, documents)
+
+    def said_of(asked, texts=documents):
+        return reading_sentence(asked, model_to_adapt(asked), texts)
+
+    said = said_of(request)
     assert said.startswith("the model reads the first 64 tokens of a document, ")
     assert said.endswith("(1 of 2 documents is longer); exact words cover every document whole")
     alone = replace(request, settings=AdaptSettings(stages=("rank",)))
-    assert reading_sentence(alone, documents).endswith("; --windows reads the rest")
-    assert reading_sentence(request, documents[1:]) == ""
+    assert said_of(alone).endswith("; --windows reads the rest")
+    assert said_of(request, documents[1:]) == ""
     windows = replace(request, settings=AdaptSettings(windows=32))
-    assert reading_sentence(windows, documents) == ""
+    assert said_of(windows) == ""
     for tell, end in ((True, ""), (False, "1 text is longer than the 64 tokens")):
         forget_unread()
         if tell:

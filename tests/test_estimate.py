@@ -1,12 +1,14 @@
 """About how long an adaptation takes: the stages that are carried out, and no others."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.model.saved import tokenizer_of
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline import estimate
 from sparse_adapt.pipeline.adapt import STEPS
 from sparse_adapt.pipeline.estimate import Forecast, Speeds, measure_speeds, of_adaptation, of_plan
@@ -28,7 +30,8 @@ def speeds(monkeypatch):
 
 
 def forecast(request, done=(), steps=STEPS) -> dict[str, float]:
-    return dict(of_adaptation(request, None, DOCUMENTS, 4000, steps, done).seconds)
+    model = SimpleNamespace(tokenizer=None)
+    return dict(of_adaptation(request, model, DOCUMENTS, 4000, steps, done).seconds)
 
 
 def told(done=(), **settings) -> dict[str, float]:
@@ -60,9 +63,9 @@ def test_stages_that_arent_carried_out_cost_nothing():
 def test_a_glossary_costs_the_ranking_beside_it_and_a_second_choice(monkeypatch):
     with_words = forecast(with_glossary(monkeypatch, 10))
     assert stages(with_words) == ["rank", "dictionary"]
-    asked, compared = estimate.of_questions(FOUND, 1), 3 * 400 * 0.1
-    assert with_words["choice"] == pytest.approx(3 * compared + 4 * asked)
-    assert told(stages=("rank",))["choice"] == pytest.approx(compared + 3 * asked)
+    asked, compared, judging = estimate.of_questions(FOUND, 1), 3 * 400 * 0.1, 4 * 4000 * 0.1
+    assert with_words["choice"] == pytest.approx(3 * compared + 4 * asked + judging)
+    assert told(stages=("rank",))["choice"] == pytest.approx(compared + 3 * asked + judging)
     scored = 960  # 400 documents make 800 queries, the glossary 60, and 100 are set aside
     assert with_words["candidates"] == pytest.approx(400 * 0.3 + scored * 0.035)
 
@@ -205,12 +208,13 @@ def test_a_trial_reads_more_texts_where_few_take_no_time(monkeypatch, tiny_model
     monkeypatch.setattr(estimate, "encode", lambda model, texts, side: counts.append(len(texts)))
     monkeypatch.setattr(estimate, "_seconds", lambda work, texts: (work(texts), seconds)[1])
     documents = [Document(f"d{number}", "a log of the server") for number in range(640)]
-    assert measure_speeds(str(tiny_model), documents).encoding == seconds / read == seconds / max(counts)
+    encoder = SparseEncoder.load(str(tiny_model))
+    assert measure_speeds(encoder, documents).encoding == seconds / read == seconds / max(counts)
 
 
 def test_a_trial_tells_what_a_stage_takes(tiny_model):
     documents = [Document("d", "a log of the server")]
     settings = settings_for("rank", overrides={"device": "cpu"})
-    found = measure_speeds(str(tiny_model), documents, settings=settings)
+    found = measure_speeds(SparseEncoder.load(str(tiny_model)), documents, settings=settings)
     assert found.costs is not None and found.tokens == 7.0 and found.learning > 0 and found.length == 19.0
     assert found.costs.longest == 64 and found.costs.fixed < found.costs.there

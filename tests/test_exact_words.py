@@ -8,6 +8,7 @@ import shutil
 
 import numpy as np
 import pytest
+import torch
 from families import FAMILIES, build
 from scipy.sparse import csr_matrix
 
@@ -15,7 +16,7 @@ from sparse_adapt.collection.readers import Document
 from sparse_adapt.errors import ConfigError, InputError, ModelError
 from sparse_adapt.model.exact.analysis import Analyzer
 from sparse_adapt.model.exact.defaults import SHARE
-from sparse_adapt.model.exact.language import NONE, Language, general_shares, language_of
+from sparse_adapt.model.exact.language import AUXILIARIES, NONE, Language, general_shares, language_of
 from sparse_adapt.model.exact.statistics import Statistics
 from sparse_adapt.model.exact.words import (
     EXACT_WORDS_FILE,
@@ -32,10 +33,10 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.words import WordOptions, add_exact_words, fragments, token_scales_by_idf, updated
 from sparse_adapt.retrieve.columns import beside, only, products, split, used_columns
 from sparse_adapt.retrieve.encode import encode
-from sparse_adapt.retrieve.evaluate import Collection
+from sparse_adapt.retrieve.evaluate import Collection, read_collection
 from sparse_adapt.retrieve.hybrid import document_vectors, query_vectors
 from sparse_adapt.retrieve.search import top_k
-from sparse_adapt.selection.retention import encode_unscaled
+from sparse_adapt.selection.retention import encode_both, encode_collection, encode_unscaled
 
 PLAIN = {
     "language": "en",
@@ -81,7 +82,9 @@ def hybrid(model):
         ("a.b.c node.js", ["a.b.c", "b", "c", "node.js", "node", "js"]),
         ("C++ and C# or C", ["c++", "c#", "c"]),
         ("long-term follow-up", ["long", "term", "follow", "up"]),
-        ("the pump's valve; we don't", ["pump", "valv", "don"]),
+        ("the pump's valve; we don't, it Isn\u2019t", ["pump", "valv"]),
+        ("What does it do, or did they?", ["what"]),
+        ("Jane Doe and Don", ["jane", "doe", "don"]),
         ("HTTPServer", ["httpserver", "http", "server"]),
         ("flux\u2010gate soft\u00adware zero\u200bwidth", ["flux", "gate", "softwar", "zerowidth"]),
         ("\u6771\u4eac\u90fd", ["\u6771\u4eac", "\u4eac\u90fd"]),
@@ -101,6 +104,11 @@ def test_the_words_of_a_text(text, words):
 def test_stems_and_stop_words_are_those_of_the_language():
     assert words_of("die Pumpen und der Motor", "de") == ["pump", "motor"]
     assert words_of("the pumps", NONE) == ["the", "pumps"]
+
+
+@pytest.mark.parametrize("code", [*AUXILIARIES])
+def test_no_form_of_an_auxiliary_verb_is_a_word(code):
+    assert words_of(AUXILIARIES[code].title(), code) == []
 
 
 @pytest.mark.parametrize(
@@ -191,6 +199,29 @@ def test_without_words_a_vector_is_the_models_own(model):
     documents = [Document("1", "a bird sings")]
     assert document_vectors(model, documents).shape == (1, model.vocabulary_size)
     assert (document_vectors(model, documents) != encode(model, ["a bird sings"], "document")).nnz == 0
+
+
+def test_models_that_words_alone_tell_apart_read_each_text_once(hybrid, tiny_model, zorvex_collection):
+    base, collection = SparseEncoder.load(str(tiny_model)), read_collection(zorvex_collection)
+    hybrid.words = hybrid.words.with_settings(heaviest=5)
+    assert hybrid.adds_words_to(base) and not base.adds_words_to(hybrid)
+    both = encode_both(base, hybrid, collection)
+    for model, found in zip((base, hybrid), both, strict=True):
+        alone = encode_collection(model, collection)
+        assert (found.queries != alone.queries).nnz == (found.documents != alone.documents).nnz == 0
+    with torch.no_grad():
+        hybrid.output_rows[0, 0] += 1.0
+    assert not hybrid.adds_words_to(base)
+    read = [encode_collection(hybrid, collection), encode_both(base, hybrid, collection)[1]]
+    assert (read[0].documents != read[1].documents).nnz == 0
+
+
+@pytest.mark.parametrize("part", ["max_tokens", "token_scales", "query_side"])
+def test_models_that_read_otherwise_differ_by_more_than_words(hybrid, tiny_model, part):
+    base = SparseEncoder.load(str(tiny_model))
+    table = np.full(hybrid.vocabulary_size, 2.0, np.float32)
+    setattr(hybrid, part, {"max_tokens": 9, "token_scales": table, "query_side": QuerySide(table, 9)}[part])
+    assert not hybrid.adds_words_to(base)
 
 
 def test_a_document_keeps_its_heaviest_weights_beside_all_words(hybrid):

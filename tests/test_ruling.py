@@ -5,8 +5,14 @@ from html import unescape
 
 import pytest
 
+import sparse_adapt as sa
+from sparse_adapt.collection.readers import read_documents
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.report import ruling_of
+from sparse_adapt.pipeline.words import WordOptions, exact_words
 from sparse_adapt.report.tables import MARKDOWN_SIGNS
+from sparse_adapt.selection import comparison
+from sparse_adapt.selection.comparison import JudgedDocuments, judged_evidence
 from sparse_adapt.selection.evidence import GENERAL, KNOWN_ITEMS, Evidence
 from sparse_adapt.selection.ruling import Case, Ruling, rule
 
@@ -101,6 +107,7 @@ def test_a_kind_that_falls_is_lost():
         (Case([], "", kept()), "there are no judged queries; fifty of your own would tell"),
         (Case([gain("all queries", 0.1, 0.2, queries=3)], JUDGED, kept()), "3 judged queries are too few"),
         (Case(GAIN, JUDGED), "nobody asked it general questions"),
+        (Case(GAIN, JUDGED, kept(), among="6 of 9 documents"), "a part is easier to search than the whole"),
     ],
 )
 def test_what_to_beware_of(case, words):
@@ -179,6 +186,29 @@ def test_an_adaptation_says_what_to_encode_again_or_why_the_base_model_is_kept(k
 def test_a_ruling_survives_json():
     ruling = rule(Case(GAIN, JUDGED, kept(), 0.2))
     assert Ruling.of(json.loads(json.dumps(ruling.plain()))) == ruling
+
+
+def test_the_gain_of_a_run_is_what_evaluate_says(tiny_model, zorvex_collection, tmp_path, monkeypatch):
+    """Of all documents and queries, and where there are too many of them the line says of which part."""
+    base, model = (SparseEncoder.load(str(tiny_model)) for _ in range(2))
+    documents = list(read_documents(zorvex_collection))
+    model.words = exact_words(model, lambda: documents, WordOptions(language="none"))
+    model.save(tmp_path / "model")
+    found = sa.evaluate(tmp_path / "model", str(zorvex_collection), baseline=tiny_model, device="cpu")
+    evidence = judged_evidence(base, model, JudgedDocuments.of(str(zorvex_collection), tmp_path))
+    whole = evidence["rows"][0]
+    assert "among" not in evidence
+    assert (whole["queries"], whole["base"], whole["model"]) == (
+        found.figures["count"]["queries"],
+        pytest.approx(found.baseline["ndcg@10"]),
+        pytest.approx(found.measures["ndcg@10"]),
+    )
+    monkeypatch.setattr(comparison, "JUDGED_DOCUMENTS", 6)
+    monkeypatch.setattr(comparison, "JUDGED", 2)
+    part = judged_evidence(base, model, JudgedDocuments.of(str(zorvex_collection), tmp_path))
+    assert part["among"] == f"6 of {len(documents)} documents and 2 of {whole['queries']} queries"
+    line = next(each for each in ruling_of({"evidence": part}).lines if each.about == "gained")
+    assert f"on 2 judged queries (among {part['among']}), between" in line.text
 
 
 @pytest.mark.plugins("pages")

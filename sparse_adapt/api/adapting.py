@@ -182,7 +182,8 @@ def adapt(
 ) -> Adaptation:
     """Adapt a model to your own corpus. Nothing else is needed.
 
-    Terms, definitions, queries and candidates are made from the corpus. The adapted model ends in DIR/model.
+    Exact words are put into its vectors, and what they bring is measured; words of a glossary get a token and are
+    taught. The adapted model ends in DIR/model.
 
     A corpus has some dozens of documents at least. What is given in memory is kept in `out`-inputs. An adaptation that
     goes on has its own settings, and what is named now on top. Settings are those of every stage that trains

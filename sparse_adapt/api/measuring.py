@@ -307,7 +307,9 @@ def evaluate(
     sources, encoders = [each.source for each in models], [each.encoder for each in models]
     with progress_bars(progress) as bars:
         other = _ranking(str(baseline), judged) if ranked else None
-        figures = measure_models(sources, encoders, judged, questions, bars, other)
+        figures = measure_models(
+            sources, encoders, judged, questions, bars, other, sizes=not measures
+        )  # measures that are named come alone
     sources += [str(baseline)] if ranked else []
     if general is not None and questions is not None and general != PACKAGED:
         general_figures = figures["retention"][GENERAL.name]
@@ -338,10 +340,12 @@ def measure_models(
     general: "JudgedCollection | None",
     bars: Bars,
     ranked: "ModelResult | None" = None,
+    *,
+    sizes: bool = True,
 ) -> Evaluated:
     """The figures of one model, or of two of which the second is the baseline; with what they keep of `general`.
 
-    ranked: a baseline that is a ranking.
+    ranked: a baseline that is a ranking; sizes: whether non-zero weights are counted.
     """
     from sparse_adapt.model.sparse import SparseEncoder
     from sparse_adapt.retrieve.evaluate import evaluate_model, evaluation
@@ -357,12 +361,12 @@ def measure_models(
     if general is None:
         pairs = zip(encoders, advance, strict=True)
         results = [evaluate_model(encoder, judged, progress=each) for encoder, each in pairs]
-        return evaluation(*results, *([] if ranked is None else [ranked]))
+        return evaluation(*results, *([] if ranked is None else [ranked]), sizes=sizes)
     sparse = [encoder for encoder in encoders if isinstance(encoder, SparseEncoder)]
     if len(sparse) < len(encoders):
         raise ConfigError("what a model keeps is measured of sparse models only; leave out general")
     both, groups = zip(*evaluate_with_retention(sparse, judged, general, advance), strict=True)
-    content = evaluation(*both)
+    content = evaluation(*both, sizes=sizes)
     retention = retention_figures(*groups, questions=general.queries)
     return {**content, "retention": with_p_values(retention, *groups)}
 

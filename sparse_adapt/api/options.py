@@ -15,6 +15,7 @@ import re
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import wraps
 from inspect import Parameter, Signature, cleandoc, signature, unwrap
 from numbers import Integral, Real
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from sparse_adapt.collection.columns import ColumnsLike
 
 WIDTH = 110  # of the docstring of a function
+MISSPELT = 0.85  # likeness to a parameter's name, from which on a setting is taken for it
 OF_COMMANDS = r" Also as --\w+\.|,? with commas between them| May be given \w+( times)?\."  # in helps
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -259,12 +261,17 @@ def declared(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def checked(*positional: P.args, **named: P.kwargs) -> T:
+        for name, value in named.items():
+            if isinstance(value, str) and name in options and options[name].option.commas:
+                named[name] = value.split(",")  # as on the command line
         bound = own.bind(*positional, **named).arguments
         for name, value in {**bound, **bound.get(rest, {})}.items():
             if name in options:
                 options[name].check(value, name)
             elif closed and name not in own.parameters:
                 raise ConfigError(unknown("option", name, tuple(options)))
+            elif name not in own.parameters and get_close_matches(name, own.parameters, 1, MISSPELT):
+                raise ConfigError(unknown("option", name, tuple(own.parameters)))
         try:
             return function(*positional, **named)
         except OSError as error:

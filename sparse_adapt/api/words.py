@@ -105,7 +105,9 @@ def add_words(
     from sparse_adapt.collection.arguments import Corpus, chooses_definitions, definitions_of
     from sparse_adapt.pipeline.defined import defined_by
     from sparse_adapt.pipeline.words import WordOptions, add_exact_words, idf_table, updated
+    from sparse_adapt.report.messages import note_told
 
+    note_told()  # words read what the model doesn't
     of_glossary = glossary is not None and chooses_definitions(columns)
     source = Corpus.of(corpus, () if of_glossary else columns)
     definitions = [] if glossary is None else definitions_of(glossary, columns if of_glossary else ())

@@ -60,6 +60,7 @@ from sparse_adapt.model.tokens import (
     pad,
     tokenize,
 )
+from sparse_adapt.report.messages import note_told
 
 HANDING = Lock()  # while a decoder's forward is put in or taken out
 
@@ -253,6 +254,24 @@ class SparseEncoder(Encoder):
         vectors = self.form.pruned(vectors)
         return vectors if self.token_scales is None else scaled(vectors, self.token_scales_of())
 
+    def adds_words_to(self, other: "SparseEncoder") -> bool:
+        """Whether exact words, and token scales, alone tell this model's vectors from those of another, which has neither.
+
+        Models that read queries apart from documents, or terms beside their pieces, count as different.
+        """
+        read_apart = {"encoders", "table", "beside"} & (self.unusual | other.unusual)
+        plain = other.words is None and other.token_scales is None
+        if self.words is None or not plain or read_apart:
+            return False
+        ways = [(each.form, each.max_tokens, each.windows, each.new_tokens) for each in (self, other)]
+        vocabularies = [each.tokenizer.get_vocab() for each in (self, other)]
+        if ways[0] != ways[1] or vocabularies[0] != vocabularies[1]:
+            return False
+        mine, theirs = self.masked_lm.state_dict(), other.masked_lm.state_dict()
+        return mine.keys() == theirs.keys() and all(
+            torch.equal(value, theirs[name]) for name, value in mine.items()
+        )
+
     def for_side(self, side: Side) -> "SparseEncoder":
         """The model that reads the texts of a side: this one, but for queries that have an encoder of their own."""
         return self if side == "document" or self.query_encoder is None else self.query_encoder
@@ -271,6 +290,8 @@ class SparseEncoder(Encoder):
 
     def tokenize(self, texts: Sequence[str], side: Side = "document") -> list[list[int]]:
         """Token ids of each text behind the prompt of its side; those of a table for queries without special tokens."""
+        if self.words is not None:
+            note_told()
         if self.for_side(side) is not self:
             return self.for_side(side).tokenize(texts, side)
         prompt = self.form.prompt(side)

@@ -37,6 +37,7 @@ from sparse_adapt.files.marker import marker_of, vouching
 from sparse_adapt.files.place import Place, absolute
 from sparse_adapt.files.steps import STEPS_FOLDER, stamps_of
 from sparse_adapt.model.kinds import open_sparse
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.windows import PartRead
 from sparse_adapt.pipeline.choice import (
     choice_made,
@@ -49,6 +50,7 @@ from sparse_adapt.pipeline.defined import ENGLISH, defined_words
 from sparse_adapt.pipeline.estimate import of_adaptation
 from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.preparing import (
+    model_to_adapt,
     peak_memory,
     prepare_candidates,
     prepare_collection,
@@ -57,7 +59,6 @@ from sparse_adapt.pipeline.preparing import (
     prepare_entries,
     prepare_pairs,
     prepare_terms,
-    tokenizer_to_teach,
 )
 from sparse_adapt.pipeline.request import REQUEST_FILE, WITH_WORDS, Request
 from sparse_adapt.pipeline.run import Finished, is_whole, read_finished, run_stages, write_report
@@ -107,27 +108,29 @@ def adapt(
             f"--until {until}: no word gets a token without a glossary; name --glossary, or --stages "
             f"{','.join(WITH_WORDS)}"
         )
-    tokenizer = tokenizer_to_teach(request.model)  # a model that can't be taught is refused at once
+    model = model_to_adapt(request)  # a model that can't be taught is refused at once
     sources, corpus = request.sources(), CorpusFolder(request.corpus)
     stamps_of(sources)  # what is hashed now can't be said to be made from what is written later
     documents = sample(corpus.read(), request.settings.documents, request.settings.seed)
     different_documents(documents, request.corpus)
     watcher.tell("plan", plan_sentence(request))
     note_told()  # general passages that are too long, which are read as well, don't matter to a user
-    if reading := reading_sentence(request, documents):
+    if reading := reading_sentence(request, model, documents):
         watcher.tell("reading", reading)
     steps = STEPS if until is None else STEPS[: STEPS.index(until) + 1]
-    watcher.expect(of_adaptation(request, tokenizer, documents, corpus.count, steps, _done_before(place)))
+    watcher.expect(of_adaptation(request, model, documents, corpus.count, steps, _done_before(place)))
     reads = [source.place for source in sources.values() if source is not None]
     with output_folder(place.reading(reads)) as folder:
         same_request(folder / REQUEST_FILE, request)
         own_cache = cache or folder / "cache"
-        work = Work(request, tokenizer, folder, watcher, corpus, documents, own_cache, folder, sources)
+        work = Work(request, model.tokenizer, folder, watcher, corpus, documents, own_cache, folder, sources)
+        work.opened = None if request.all_stages else model  # whose attention a trial of learning changes
         for name in STEPS:
             for step in TABLE:
                 if (step.part_of or step.name) == name and step.wanted(request):
                     reads_now = {key: work.read(key, file) for key, file in step.reads.items()}
                     work.step(step.name, reads_now, [step.makes], partial(step.do, work))
+            work.opened = None  # which is read no more
             if name == until and name != "stages":
                 raise Stopped(folder, name)
         ranking = _ranking(work)
@@ -163,11 +166,8 @@ def plan_sentence(request: Request) -> str:
     return f"{stages}: words of the corpus get a token"
 
 
-def reading_sentence(request: Request, documents: Sequence[Document]) -> str:
+def reading_sentence(request: Request, model: SparseEncoder, documents: Sequence[Document]) -> str:
     """How much of the documents the model reads, and what covers the rest; nothing where it reads all."""
-    model = open_sparse(request.model, request.reading)
-    if request.settings.longest is not None:
-        model.read_up_to(request.settings.longest)
     some = [document.full_text for document in evenly(documents, LOOKED_AT)]
     part = PartRead.of(some, model.tokenizer, model.max_tokens)
     if model.windows is not None or not part.longer:
@@ -202,9 +202,7 @@ def _words(work: Work) -> str:
     """The model with exact words, which is usable before anything is taught."""
     request, folder = work.request, work.folder / WORDS
     shutil.rmtree(folder, ignore_errors=True)
-    model = open_sparse(request.model, request.reading)
-    if request.settings.longest is not None:
-        model.read_up_to(request.settings.longest)
+    model = work.opened or model_to_adapt(request)
     progress = work.watcher.count("documents", work.corpus.count)
     words = model.words or add_exact_words(model, work.corpus.read, WordOptions(), progress)
     if (found := _read_uses(work)) and words.settings.language in ENGLISH:

@@ -20,7 +20,6 @@ from sparse_adapt.collection.streams import evenly
 from sparse_adapt.model.dense import SMALL, DenseEncoder
 from sparse_adapt.model.folder import ModelFolder
 from sparse_adapt.model.layout import is_dense
-from sparse_adapt.model.reading import Reading
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.plan import Plan
 from sparse_adapt.pipeline.preparing import CORPUS_QUERIES
@@ -28,8 +27,10 @@ from sparse_adapt.pipeline.request import Request
 from sparse_adapt.pipeline.words import SAMPLE as WORDS_SAMPLE
 from sparse_adapt.report.progress import LONG, duration
 from sparse_adapt.retrieve.encode import encode
+from sparse_adapt.selection.comparison import JUDGED_DOCUMENTS
 from sparse_adapt.selection.models import COMPARED_DOCUMENTS
 from sparse_adapt.selection.questions import SOME, general_collection
+from sparse_adapt.selection.retention import KNOWN_DOCUMENTS
 from sparse_adapt.stages.dictionary import Dictionary
 from sparse_adapt.stages.inputs import CANDIDATES
 from sparse_adapt.stages.table import find_stage
@@ -56,6 +57,7 @@ OF_MODELS = {"candidates", "stages", "choice"}  # steps in which models read
 TIMES_COMPARED = (
     3  # that a document is read at a choice: by the base model, at half of the change, at all of it
 )
+IN_REPORT = 2  # times that judged documents are read after a choice: for the verdict and for the page
 MODELS_ASKED = 3  # general questions, where stages train: the base model, the best, the one kept in its place
 NAMED = 0.1  # of the whole time, from which on a part is named
 
@@ -98,13 +100,13 @@ class Speeds(NamedTuple):
 
 def of_adaptation(
     request: Request,
-    tokenizer: PreTrainedTokenizerFast,
+    model: SparseEncoder,
     documents: Sequence[Document],
     total: int,
     steps: Sequence[str],
     done: Container[str] = (),
 ) -> Forecast:
-    """The forecast of an adaptation's `steps`. `tokenizer`: of the model that is adapted.
+    """The forecast of an adaptation's `steps`. `model`: the one that is adapted, as it reads documents.
 
     `documents`: those looked at; `total`: of the corpus; `done`: what was done before, as `Forecast` names it.
     Raises ConfigError for a bound on memory that is too little.
@@ -116,7 +118,7 @@ def of_adaptation(
     }
     advice = ""
     if OF_MODELS & {*steps}:
-        of_models, advice = _of_models(request, tokenizer, documents)
+        of_models, advice = _of_models(request, model, documents, total)
         seconds |= of_models
     return Forecast(
         {
@@ -129,11 +131,11 @@ def of_adaptation(
 
 
 def _of_models(
-    request: Request, tokenizer: PreTrainedTokenizerFast, documents: Sequence[Document]
+    request: Request, model: SparseEncoder, documents: Sequence[Document], total: int
 ) -> tuple[dict[str, float], str]:
     """Seconds of the steps in which models read, and advice on memory."""
     settings = request.settings
-    entry_queries, terms = of_glossary(request, tokenizer)
+    entry_queries, terms = of_glossary(request, model.tokenizer)
     if not terms and request.ranking is not None:  # then it only makes queries
         request = request.ranking
     nothing_new = request.glossary is not None and not terms and request.ranking is None
@@ -141,16 +143,15 @@ def _of_models(
     trained = [(name, request.settings_of(name)) for name in stages]
     ensemble = bool(stages) and request.teacher == ENSEMBLE
     speeds = measure_speeds(
-        request.model,
+        model,
         documents,
-        reading=request.reading,
-        longest=settings.longest,
         dense=ensemble or "dictionary" in stages,
         settings=trained[0][1] if trained else None,
     )
+    judging = IN_REPORT * min(JUDGED_DOCUMENTS, total) * speeds.encoding
     if not stages:
-        compared = WORDS_SAMPLE + TIMES_COMPARED * min(COMPARED_DOCUMENTS, len(documents))
-        return {"choice": compared * speeds.encoding + of_questions(speeds, 1, SOME)}, ""
+        compared = WORDS_SAMPLE + min(COMPARED_DOCUMENTS, len(documents)) + 2 * KNOWN_DOCUMENTS
+        return {"choice": compared * speeds.encoding + of_questions(speeds, 1, SOME) + judging}, ""
     queries = min(settings.queries.count, len(documents) * settings.queries.per_document)
     queries += min(entry_queries, queries // CORPUS_QUERIES)
     held_out = min(settings.queries.held, len(documents) // 4)
@@ -162,7 +163,8 @@ def _of_models(
     candidates += scored * (A_QUERY * speeds.encoding + A_QUERY_SCORED)
     comparing = (2**choices - 1) * TIMES_COMPARED * pool * speeds.encoding
     asking = of_questions(speeds, MODELS_ASKED + choices - 1)
-    return {"candidates": candidates, **learning.seconds, "choice": comparing + asking}, learning.advice
+    choosing = comparing + asking + 2 * judging
+    return {"candidates": candidates, **learning.seconds, "choice": choosing}, learning.advice
 
 
 def of_plan(
@@ -180,7 +182,10 @@ def of_plan(
         return Forecast({})
     files, documents = plan.files, list(read_documents(plan.corpus))
     speeds = measure_speeds(
-        plan.model, documents, dense=any(map(_is_labelled, dict(trained).values())), settings=trained[0][1]
+        SparseEncoder.load(plan.model),
+        documents,
+        dense=any(map(_is_labelled, dict(trained).values())),
+        settings=trained[0][1],
     )
     learning = _of_stages(
         trained,
@@ -248,27 +253,21 @@ def _is_labelled(settings: Training) -> TypeGuard[Dictionary]:
 
 
 def measure_speeds(
-    model: str,
+    encoder: SparseEncoder,
     documents: Sequence[Document],
     *,
-    reading: Reading | None = None,
-    longest: int | None = None,
     dense: bool = False,
     settings: Training | None = None,
 ) -> Speeds:
     """What some of the documents take, read and learnt from.
 
-    longest: tokens of a text that is learnt from; dense: whether a dense encoder reads texts, too; settings: of a
-    stage, for the precision in which a model learns, and for what it takes in memory.
+    dense: whether a dense encoder reads texts, too; settings: of a stage, for the precision in which a model learns,
+    and for what it takes in memory: with them the way in which the encoder attends may become another.
     """
-    encoder = SparseEncoder.load(model)
-    encoder.read_as(reading or Reading())
     encoding = seconds_a_text(partial(encode, encoder, side="document"), documents)
     length = _length(documents)
     if settings is None:
         return Speeds(encoding, 0.0, length=length)
-    if longest is not None:
-        encoder.read_up_to(longest)
     with torch.autocast("cpu", torch.bfloat16, enabled=settings.precision == "bfloat16"):
         learning = seconds_a_text(partial(learn_once, encoder), documents[: SAMPLES[0]])
     by_dense = 0.0

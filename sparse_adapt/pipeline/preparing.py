@@ -14,7 +14,9 @@ from sparse_adapt.collection.folder import CorpusFolder
 from sparse_adapt.collection.glossary import Definition, read_dictionary
 from sparse_adapt.collection.readers import Document, read_documents, read_queries
 from sparse_adapt.errors import ConfigError, InputError
+from sparse_adapt.model.kinds import open_sparse
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.request import Request
 from sparse_adapt.report.progress import ProgressFor, no_progress_for
 from sparse_adapt.selection.models import GRADES
 from sparse_adapt.stages.stage import UNUSUAL
@@ -56,14 +58,16 @@ def prepare_terms(
     return chosen, summary
 
 
-def tokenizer_to_teach(model: str) -> PreTrainedTokenizerFast:
-    """The tokenizer of a model. Raises ConfigError for a model that no stage can teach."""
-    encoder = SparseEncoder.load(model)
+def model_to_adapt(request: Request) -> SparseEncoder:
+    """The base model, as documents are read. Raises ConfigError for a model that no stage can teach."""
+    encoder = open_sparse(request.model, request.reading)
     if encoder.query_encoder is not None:
         raise ConfigError(
-            f"{model}: {UNUSUAL['encoders']}, which can't be adapted; choose a model of one encoder"
+            f"{request.model}: {UNUSUAL['encoders']}, which can't be adapted; choose a model of one encoder"
         )
-    return encoder.tokenizer
+    if request.settings.longest is not None:
+        encoder.read_up_to(request.settings.longest)
+    return encoder
 
 
 def prepare_entries(

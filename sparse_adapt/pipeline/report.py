@@ -113,6 +113,7 @@ def _case(report: Report) -> Case:
     return Case(
         gains=[Evidence(**row) for row in evidence.get("rows", ())],
         judged_by=str(evidence.get("judged by", "")),
+        among=str(evidence.get("among", "")),
         retained=retained_in(retention),
         activated=FALSE_ACTIVATIONS.figures(retention)[1] if FALSE_ACTIVATIONS.name in retention else 0.0,
         weights=_weights(report),

@@ -12,6 +12,7 @@ from sparse_adapt.collection.readers import Document
 from sparse_adapt.files.folders import write_json
 from sparse_adapt.files.steps import Done, Source, Step, carry_out, check_request, of_path
 from sparse_adapt.heap import trim_heap
+from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.estimate import Forecast
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.pipeline.run import Listener
@@ -63,6 +64,7 @@ class Work:
     with_new_terms: int = 0  # documents
     ranked: Path | None = None  # the model that learnt to rank beside words
     general: Sequence[EncodedCollection] = ()  # of the base model and the kept one, made by this process
+    opened: SparseEncoder | None = None  # the base model, until its step has exact words put into it
 
     def step(
         self, name: str, sources: Mapping[str, object], makes: Sequence[str], do: Callable[[], str]

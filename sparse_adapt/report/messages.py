@@ -61,7 +61,7 @@ def say(text: str) -> None:
 class Unread:
     """Texts that were cut, by their hashes: how many tokens of each; how long a text may be; texts without a word.
 
-    `told`: whether it was said beforehand how much of the texts is read.
+    `told`: whether it was said beforehand how much of the texts is read, or exact words read them whole.
     """
 
     cut: dict[int, int] = field(default_factory=dict)
@@ -95,7 +95,7 @@ def note_cut(text: str, tokens: int, longest: int) -> None:
 
 
 def note_told() -> None:
-    """Note that it was said how much of the texts is read, so that nothing has to be said at the end."""
+    """Note that nothing has to be said of cut texts at the end: it was said before, or exact words read them whole."""
     _unread.told = True
 
 

@@ -125,6 +125,10 @@ class ModelResult:
         values = {name: values[chosen] for name, values in self.values.items() if name != "nonzero_document"}
         return ModelResult(queries, values)
 
+    def without_sizes(self) -> "ModelResult":
+        """The same without the number of non-zero weights of a text."""
+        return replace(self, values={name: each for name, each in self.values.items() if name not in SIZES})
+
 
 # -- one run ----------------------------------------------------------------------------------
 
@@ -355,11 +359,15 @@ def compare(
     )
 
 
-def evaluation(result: ModelResult, baseline: ModelResult | None = None) -> Evaluated:
+def evaluation(result: ModelResult, baseline: ModelResult | None = None, *, sizes: bool = True) -> Evaluated:
     """The object that `sparse-adapt evaluate --json` prints: means, differences, then kinds and queries.
 
-    `adjusted` holds the p-values after Holm's correction over every test of the object.
+    `adjusted` holds the p-values after Holm's correction over every test of the object. Without `sizes` nothing says
+    how many non-zero weights a text has.
     """
+    documents = len(result.values["nonzero_document"])
+    if not sizes:
+        result, baseline = result.without_sizes(), None if baseline is None else baseline.without_sizes()
     content = cast("Evaluated", _figures(result, baseline))
     if result.kinds:
         content["kinds"] = {kind: _figures(result, baseline, kind) for kind in result.kinds}
@@ -369,7 +377,7 @@ def evaluation(result: ModelResult, baseline: ModelResult | None = None) -> Eval
         {"query_id": query.query_id, "kind": query.kind, **_query_figures(row, result, baseline)}
         for row, query in enumerate(result.queries)
     ]
-    content["count"] = {"queries": len(result.queries), "documents": len(result.values["nonzero_document"])}
+    content["count"] = {"queries": len(result.queries), "documents": documents}
     return content
 
 

@@ -27,24 +27,44 @@ def document_vectors(
     Raises ModelError as `encode` does.
     """
     texts = [document.full_text for document in documents]
-    words = model.words
-    if words is None:
-        return encode(model, texts, "document", progress=progress)
-    weights = encode(model, texts, "document", scales=False, progress=progress)
-    kept = heaviest(weights, words.settings.heaviest)
-    if model.token_scales is not None:
-        kept = scaled(kept, model.token_scales_of())
-    return beside(kept, words.documents(documents), FIRST_WORD)
+    weights = encode(model, texts, "document", scales=model.words is None, progress=progress)
+    return with_words_of_documents(model, weights, documents)
 
 
 def query_vectors(
     model: SparseEncoder, texts: Sequence[str], *, filtered: bool = True, progress: Progress = no_progress
 ) -> csr_matrix:
     """The vectors of queries: (B, V), float32; (B, W) with exact words. Raises what `encode` does."""
-    weights = encode(model, texts, "query", filtered=filtered, progress=progress)
+    weights = encode(model, texts, "query", filtered=filtered, scales=model.words is None, progress=progress)
+    return with_words_of_queries(model, weights, texts)
+
+
+def with_words_of_documents(
+    model: SparseEncoder, weights: csr_matrix, documents: Sequence[Document]
+) -> csr_matrix:
+    """The vectors of documents whose weights (B, V) are known, as `document_vectors` gives them.
+
+    weights: without token scales where the model has exact words. They are the heaviest before they are scaled.
+    """
     if model.words is None:
         return weights
-    return beside(weights, model.words.queries(texts, model.tokenizer), FIRST_WORD)
+    kept = heaviest(weights, model.words.settings.heaviest)
+    return beside(_with_scales(model, kept), model.words.documents(documents), FIRST_WORD)
+
+
+def with_words_of_queries(model: SparseEncoder, weights: csr_matrix, texts: Sequence[str]) -> csr_matrix:
+    """The vectors of queries whose weights (B, V) are known, as `query_vectors` gives them.
+
+    weights: without token scales where the model has exact words.
+    """
+    if model.words is None:
+        return weights
+    return beside(_with_scales(model, weights), model.words.queries(texts, model.tokenizer), FIRST_WORD)
+
+
+def _with_scales(model: SparseEncoder, weights: csr_matrix) -> csr_matrix:
+    """Weights (B, V) times the token scales of a model, where it has some."""
+    return weights if model.token_scales is None else scaled(weights, model.token_scales_of())
 
 
 def token_weights(model: SparseEncoder, vectors: csr_matrix) -> csr_matrix:

@@ -24,7 +24,6 @@ from sparse_adapt.retrieve.activity import Activity
 from sparse_adapt.retrieve.evaluate import (
     Collection,
     ModelResult,
-    evaluate_model,
     evaluate_vectors,
     read_collection,
 )
@@ -45,14 +44,14 @@ from sparse_adapt.selection.models import (
     keep,
 )
 from sparse_adapt.selection.record import RANKING, Chosen, OnJudged, has_words
-from sparse_adapt.selection.retention import DEPTH, known_of, say_new
+from sparse_adapt.selection.retention import DEPTH, encode_both, known_of, say_new
 from sparse_adapt.selection.rule import BESIDE_RANKING
 from sparse_adapt.selection.ruling import why_refused
 from sparse_adapt.synthetic.labels import Reworded, reworded
 from sparse_adapt.synthetic.queries import HELD
 
 DOCUMENTS, DEFINITIONS = 2_000, 200  # that are asked of at the most
-JUDGED = 500  # judged queries, at the most
+JUDGED_DOCUMENTS, JUDGED = 6_000, 2_000  # documents and queries of a corpus with judgements; of more a part
 
 
 class TaughtDefinitions(NamedTuple):
@@ -247,6 +246,7 @@ class JudgedDocuments(NamedTuple):
     all_documents: int
     queries: Collection | None
     source: str  # of which queries
+    all_queries: int = 0
 
     @classmethod
     def of(cls, place: str | CorpusFolder, run: Path) -> "JudgedDocuments":
@@ -260,32 +260,43 @@ class JudgedDocuments(NamedTuple):
             judged = read_collection(made, HELD)
             source = "synthetic queries that were set aside, each with the document that it was made from"
         everything = tuple(corpus.read()) if judged is None else judged.documents
-        documents = _some(everything, judged)
+        documents, asked = _some(everything, judged), 0
         if judged is not None:
+            asked = len(judged.queries)
             judged = Collection(documents, tuple(evenly(judged.queries, JUDGED)), judged.judgements)
-        return cls(documents, len(everything), judged, source)
+        return cls(documents, len(everything), judged, source, asked)
+
+    @property
+    def among(self) -> str:
+        """Which part of the corpus is looked at, in words; nothing where it is all of it, as `evaluate` looks at."""
+        queries = 0 if self.queries is None else len(self.queries.queries)
+        parts = [
+            (len(self.documents), self.all_documents, "documents"),
+            (queries, self.all_queries, "queries"),
+        ]
+        return " and ".join(f"{part:,} of {whole:,} {what}" for part, whole, what in parts if part < whole)
 
 
 def _some(documents: tuple[Document, ...], judged: Collection | None) -> tuple[Document, ...]:
     """At most so many documents in their order: the judged ones first of all."""
-    if len(documents) <= DOCUMENTS:
+    if len(documents) <= JUDGED_DOCUMENTS:
         return documents
     wanted = set() if judged is None else {name for each in judged.judgements.values() for name in each}
-    drawn = {each.document_id for each in evenly(documents, DOCUMENTS)}
+    drawn = {each.document_id for each in evenly(documents, JUDGED_DOCUMENTS)}
     names = [each.document_id for each in documents if each.document_id in wanted]
     more = [each.document_id for each in documents if each.document_id in drawn - wanted]
-    chosen = {*names, *more[: max(0, DOCUMENTS - len(names))]}
+    chosen = {*names, *more[: max(0, JUDGED_DOCUMENTS - len(names))]}
     return tuple(each for each in documents if each.document_id in chosen)
 
 
 def judged_evidence(base: SparseEncoder, model: SparseEncoder, judged: JudgedDocuments) -> OnJudged:
     """What both models reach on judged queries, all and each kind, as `report.json` holds it under `evidence`."""
-    rows = (
-        []
-        if judged.queries is None
-        else _of_judged(*(evaluate_model(each, judged.queries) for each in (base, model)))
-    )
-    return {"judged by": judged.source, "rows": [row._asdict() for row in rows]}
+    rows = list[Evidence]()
+    if judged.queries is not None:
+        both = encode_both(base, model, judged.queries)
+        rows = _of_judged(*(evaluate_vectors(each.queries, each.documents, judged.queries) for each in both))
+    found: OnJudged = {"judged by": judged.source, "rows": [row._asdict() for row in rows]}
+    return found | {"among": judged.among} if judged.among else found
 
 
 def _of_judged(base: ModelResult, model: ModelResult) -> list[Evidence]:

@@ -29,9 +29,9 @@ Tried = TypedDict(
 
 OnJudged = TypedDict(
     "OnJudged",
-    {"judged by": str, "rows": list[dict[str, Any]]},
+    {"judged by": str, "among": str, "rows": list[dict[str, Any]]},
     total=False,
-)  # what both models reach on judged queries; a row is an `Evidence`
+)  # what both models reach on judged queries, of which part of a large corpus; a row is an `Evidence`
 
 
 class RulingRecord(TypedDict):

@@ -33,7 +33,13 @@ from sparse_adapt.retrieve.activity import Activity, background_queries, new_ter
 from sparse_adapt.retrieve.columns import beside
 from sparse_adapt.retrieve.encode import encode
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors
-from sparse_adapt.retrieve.hybrid import document_vectors, query_vectors, rescaled
+from sparse_adapt.retrieve.hybrid import (
+    document_vectors,
+    query_vectors,
+    rescaled,
+    with_words_of_documents,
+    with_words_of_queries,
+)
 from sparse_adapt.retrieve.significance import Values, holm, paired, randomisation_test
 from sparse_adapt.selection.evidence import BACKGROUND, GENERAL, KNOWN_ITEMS, MIXED
 from sparse_adapt.selection.general import FIRST, RANKED, general_rows
@@ -77,6 +83,18 @@ def encode_collection(
     queries = query_vectors(model, [query.text for query in collection.queries], progress=progress)
     documents = document_vectors(model, collection.documents, progress=progress)
     return EncodedCollection(collection, queries, documents)
+
+
+def encode_both(
+    base: SparseEncoder, model: SparseEncoder, collection: Collection
+) -> tuple[EncodedCollection, EncodedCollection]:
+    """Vectors of a collection by two models. Each text is read once where exact words alone tell the models apart."""
+    first = encode_collection(base, collection)
+    if not model.adds_words_to(base):
+        return first, encode_collection(model, collection)
+    queries = with_words_of_queries(model, first.queries, [query.text for query in collection.queries])
+    documents = with_words_of_documents(model, first.documents, collection.documents)
+    return first, EncodedCollection(collection, queries, documents)
 
 
 def encode_unscaled(

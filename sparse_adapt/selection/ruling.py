@@ -71,10 +71,10 @@ class Ruling(NamedTuple):
 class Case(NamedTuple):
     """The evidence of a ruling.
 
-    gains: what both models reach on judged queries, all of them first, then each kind; judged_by: which queries.
-    retained: what is left of the base model's knowledge, general questions first; activated: the share of these that
-    activate a new term. weights: of a document, before and after. encode: which documents to encode again. choice: of
-    an adaptation, what was tried, which is selected and the evidence for it.
+    gains: what both models reach on judged queries, all of them first, then each kind; judged_by: which queries; among:
+    of which part of a large corpus, in words. retained: what is left of the base model's knowledge, general questions
+    first; activated: the share of these that activate a new term. weights: of a document, before and after. encode:
+    which documents to encode again. choice: of an adaptation, what was tried, which is selected, and the evidence.
     """
 
     gains: Sequence[Evidence] = ()
@@ -84,6 +84,7 @@ class Case(NamedTuple):
     weights: tuple[float, float] | None = None
     encode: str = "encode every document again"
     choice: Chosen | None = None
+    among: str = ""
 
 
 def rule(case: Case) -> Ruling:
@@ -115,7 +116,8 @@ def _gained(case: Case) -> Iterator[RulingLine]:
     if not case.gains:
         return
     whole, *kinds = case.gains
-    text = f"{_signed(whole.gain)} points of nDCG@10 on {whole.queries:,} {_queries(case)}, between "
+    among = f" (among {case.among})" if case.among else ""
+    text = f"{_signed(whole.gain)} points of nDCG@10 on {whole.queries:,} {_queries(case)}{among}, between "
     text += f"{_signed(whole.low)} and {_signed(whole.high)} at 95 % ({_both(whole)})"
     by_kind = ", ".join(f"{each.kind} {_both(each)}" for each in kinds)
     tone: Tone = "good" if whole.gains else "bad" if whole.loses else ""
@@ -153,6 +155,8 @@ def _beware(case: Case) -> Iterator[RulingLine]:
         )
     if case.gains and SYNTHETIC in case.judged_by:
         parts.append("synthetic queries promise more than real ones give, so judge some of your own")
+    if case.gains and case.among:
+        parts.append("a part is easier to search than the whole, which sparse-adapt evaluate measures")
     if not case.gains:
         parts.append("there are no judged queries; fifty of your own would tell")
     elif case.gains[0].queries < FEW:

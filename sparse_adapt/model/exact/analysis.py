@@ -25,7 +25,8 @@ PART = rf"{LETTER}+"
 ASCII_COMPOUND, ASCII_PART = re.compile(COMPOUND), re.compile(PART)
 CAPITAL_INSIDE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 SIGN = re.compile(r"[._/:@#+&]|\d")  # of an identifier
-ENDING = re.compile(r"['\u2019](?:s|t|d|m|re|ve|ll)$", re.IGNORECASE)  # it's, don't, we've
+ENDING = re.compile(r"['\u2019](?:s|t|d|m|re|ve|ll)$", re.IGNORECASE)  # it's, we've
+NEGATED = re.compile(r"n['\u2019]t$", re.IGNORECASE)  # of an auxiliary verb: don't, isn't
 HYPHENS = dict.fromkeys(map(ord, "\u2010\u2011\u2212"), "-")
 UNSEEN = dict.fromkeys(map(ord, "\u00ad\u200b\u2060\ufeff"))  # soft hyphen, spaces without width
 UNSPACED = re.compile(
@@ -68,6 +69,8 @@ class Analyzer:
     def _of_compound(self, compound: str) -> Iterator[Word]:
         if UNSPACED.search(compound):
             yield from self._of_unspaced(compound)
+            return
+        if NEGATED.search(compound):
             return
         compound = ENDING.sub("", compound)
         if not compound or len(compound) > LONGEST:

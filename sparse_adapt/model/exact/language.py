@@ -1,8 +1,9 @@
 """The stop words and the stems of a language, and the language of some texts.
 
-Stems are Snowball's (Porter 2001), by PyStemmer. Stop words are the most frequent words of a language, and the share
-of passages that a word stands in comes from their frequency, both by wordfreq (Speer 2022). A language that neither
-library has is read as `NONE`: without stop words and without stems.
+Stems are Snowball's (Porter 2001), by PyStemmer. Stop words are the most frequent words of a language and the forms of
+its auxiliary verbs, which a field may use so rarely that `does` would tell more than `computer`, and whose stems are
+other words (`doe`). The share of passages that a word stands in comes from its frequency by wordfreq (Speer 2022). A
+language that neither library has is read as `NONE`: without stop words and without stems.
 """
 
 import math
@@ -19,7 +20,7 @@ LIST = "small"  # of words that stand once in a million words at least
 NONE = "none"  # words as they are written
 STOP_WORDS = 40  # of the most frequent words
 PASSAGE = 100  # words of a passage of general language
-LEAST_SHARE = 0.08  # of stop words among the words of a text in its language
+LEAST_SHARE = 0.08  # of frequent words among the words of a text in its language
 STEMMERS = {
     "ar": "arabic",
     "ca": "catalan",
@@ -48,6 +49,18 @@ STEMMERS = {
     "tr": "turkish",
 }
 LANGUAGES = (NONE, *STEMMERS)
+AUXILIARIES = {  # without forms that name a thing as well, such as may, have (Danish: a garden), avions, Waren
+    "da": "er var været har havde haft bliver blev blevet kan kunne skal skulle vil ville",
+    "de": "bin bist ist sind war gewesen hat habe haben hast hatte hatten wird wurde wurden worden kann konnte muss",
+    "en": "am is are was were been do does did doing done has had having can could would shall should might must",
+    "es": "es son soy somos fue fueron sido siendo ha han he hemos había habían habido hay está están estaba",
+    "fr": "est sont suis es était étaient étant a ont ai avait avaient ayant eu fut furent",
+    "it": "è sono siamo sia era erano essere ha ho hanno abbiamo aveva avevano avuto",
+    "nb": "er var vært har hadde blir ble blitt kan kunne skal skulle vil ville",
+    "nl": "ben bent is zijn geweest heeft hebt hebben had hadden wordt worden werd werden kan kunnen kon zou zouden",
+    "pt": "é são sou somos era eram foi foram sido sendo tem têm tinha tinham tido está estão estava",
+    "sv": "är var varit har hade haft blir blev blivit kan kunde ska skulle vill ville",
+}
 
 
 class Language:
@@ -66,15 +79,21 @@ class Language:
 
 @cache
 def stop_words(code: str) -> frozenset[str]:
+    """The words of a language that say nothing of a topic, in lower case."""
+    return frequent_words(code).union(AUXILIARIES.get(code, "").split())
+
+
+@cache
+def frequent_words(code: str) -> frozenset[str]:
     """The most frequent words of a language, in lower case."""
     return frozenset() if code == NONE else frozenset(top_n_list(code, STOP_WORDS, wordlist=LIST))
 
 
 def language_of(words: Iterable[str]) -> str:
-    """The language whose stop words most of some words are, in lower case; `none` where they are too few."""
+    """The language whose frequent words most of some words are, in lower case; `none` where they are too few."""
     counts = Counter(words)
     total = max(1, counts.total())
-    shares = {code: sum(counts[word] for word in stop_words(code)) / total for code in STEMMERS}
+    shares = {code: sum(counts[word] for word in frequent_words(code)) / total for code in STEMMERS}
     likeliest = max(shares, key=shares.__getitem__)
     return likeliest if shares[likeliest] >= LEAST_SHARE else NONE
 

@@ -56,11 +56,11 @@ def write_report(
     folder = latest_folder() if run is None else Path(run)
     target = None if out is None else Path(out)
     check_free_file(None if target is None else Place(target, overwrite, reads=[queries]), "page")
-    from sparse_adapt.plugins.pages.run import PARTS, write_run_page
+    from sparse_adapt.plugins.pages.run import write_run_page
 
     with progress_bars(progress) as bars:
         query_text = None if queries is None else str(queries)
-        place = write_run_page(folder, target, query_text, bars.count("parts of the page", PARTS))
+        place = write_run_page(folder, target, query_text, bars.count)
     return written(place, "a page to open in a browser")
 
 

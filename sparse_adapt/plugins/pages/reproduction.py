@@ -26,7 +26,8 @@ def reproduction_section(subject: RunSubject) -> Section:
     report = subject.report
     parts: list[Part] = [Prose("To make it again:"), CommandText(_command(subject))]
     parts.append(Facts(list(_facts(report))))
-    parts.append(TableRows(Table("What each stage read", COLUMNS, list(_read(subject)))))
+    if subject.stages:
+        parts.append(TableRows(Table("What each stage read", COLUMNS, list(_read(subject)))))
     plan = subject.run.folder / PLAN_FILE
     if plan.is_file():
         text = plan.read_text(encoding="utf-8", errors="replace")

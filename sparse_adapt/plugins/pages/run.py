@@ -16,32 +16,36 @@ from sparse_adapt.plugins.pages.subject import RunSubject, read_subject
 from sparse_adapt.plugins.pages.terms import find_terms, provenance_section, terms_section
 from sparse_adapt.plugins.pages.verdict import verdict_section
 from sparse_adapt.report.messages import say
-from sparse_adapt.report.progress import Progress, ProgressFor, no_progress, no_progress_for
+from sparse_adapt.report.progress import ProgressFor, no_progress_for
 from sparse_adapt.report.sections import Facts, Section, WebPage
 
 PAGE_FILE = "report.html"
-PARTS = 6  # that whoever waits hears of, with the reading of the run
+EXACT_WORD = (
+    "exact word",
+    "a word of a text as it is written, but for its ending; = stands before it, and it counts as BM25 counts it",
+)
 WORDS = (
     ("token", "an entry of the model's vocabulary; a text is read as tokens"),
-    ("term", "a word of the domain that was given a token of its own; before, it was read as several pieces"),
     ("weight", "how much a token counts in the vector of a text; 0 for most tokens"),
     (
         "score",
         "how well a document matches a query: the sum of query weight x document weight over shared tokens",
     ),
     ("expansion", "a token with weight in a text that doesn't say it"),
+    ("background query", "words of general English, drawn as often as people use them; it means no document"),
+)
+OF_TERMS = (
+    ("term", "a word of the domain that was given a token of its own; before, it was read as several pieces"),
     ("to activate a term", "to give it weight: texts that say the term should, and queries that mean it"),
     ("semantic query", "a query that means a term without saying it"),
     ("explicit query", "a query that says a term"),
     ("control query", "a query about other things, which should lose nothing"),
     (
-        "background query",
-        "words of general English, drawn as often as people use them; it means none of the terms",
-    ),
-    (
         "false activation",
         "a background query, or another one that doesn't mean a term, that activates it all the same",
     ),
+)
+OF_MEASURES = (
     (
         "nDCG@10",
         "how good the first ten documents are: 1 for the best order, 0 where nothing relevant is among them",
@@ -50,32 +54,29 @@ WORDS = (
 )
 
 
-def run_page(subject: RunSubject, progress: Progress = no_progress) -> WebPage:
-    """The page of a run: the verdict first."""
-    verdict = verdict_section(subject)
-    progress(1)
-    stages = stages_section(subject)
-    progress(1)
-    findings = find_terms(subject)
-    terms = terms_section(subject, findings)
-    progress(1)
-    queries = queries_section(subject)
-    progress(1)
-    provenance = provenance_section(subject, findings)
-    progress(1)
+def run_page(subject: RunSubject) -> WebPage:
+    """The page of a run: the verdict first. Parts about terms stand there where the run added some."""
+    findings, words = find_terms(subject), subject.final.model.words
     corpus, base = Path(str(subject.report["corpus"])).name, Path(str(subject.report["model"])).name
-    count_of_terms = "1 new term" if len(findings) == 1 else f"{len(findings):,} new terms"
-    lead = f"{base}, adapted to {corpus}: {count_of_terms}."
+    of_terms = "1 new term" if len(findings) == 1 else f"{len(findings):,} new terms"
+    brought = ([] if words is None else ["exact words"]) + ([of_terms] if findings else [])
+    lead = f"{base}, adapted to {corpus}: {' and '.join(brought) or 'no new terms'}."
     if len(subject.documents) < subject.all_documents:
         lead += f" This page looks at {len(subject.documents):,} of {subject.all_documents:,} documents."
+    explained = [
+        *WORDS,
+        *([] if words is None else [EXACT_WORD]),
+        *(OF_TERMS if findings else ()),
+        *OF_MEASURES,
+    ]
     sections = [
-        verdict,
-        stages,
-        terms,
-        queries,
-        provenance,
+        verdict_section(subject),
+        stages_section(subject),
+        *([terms_section(subject, findings)] if findings else []),
+        queries_section(subject),
+        *([provenance_section(subject, findings)] if findings else []),
         reproduction_section(subject),
-        Section("words", "Words of this page", [Facts(WORDS)]),
+        Section("words", "Words of this page", [Facts(explained)]),
     ]
     return WebPage(
         f"What adapting to {corpus} brought", sections, lead, f"Written {subject.report.get('written', '')}."
@@ -86,12 +87,11 @@ def write_run_page(
     folder: str | Path,
     out: str | Path | None = None,
     queries: str | None = None,
-    progress: Progress = no_progress,
+    progress_for: ProgressFor = no_progress_for,
 ) -> Path:
     """Write the page of a run, by default as `report.html` in its folder. Raises what `read_subject` raises."""
     place = Path(folder) / PAGE_FILE if out is None else Path(out)
-    subject = read_subject(folder, queries, progress)
-    text = written(run_page(subject, progress))
+    text = written(run_page(read_subject(folder, queries, progress_for)))
     with vouching(Path(folder)) if out is None and marker_of(Path(folder)) is not None else nullcontext():
         write_text(place, text)
     return place
@@ -105,7 +105,7 @@ def try_run_page(folder: Path, progress_for: ProgressFor = no_progress_for) -> P
     if is_dense(read_finished(folder).model):
         return None
     try:
-        return write_run_page(folder, progress=progress_for("parts of the page", PARTS))
+        return write_run_page(folder, progress_for=progress_for)
     except SparseAdaptError as error:
         say(f"no {PAGE_FILE}: {error}")
         return None

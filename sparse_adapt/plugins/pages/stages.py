@@ -38,7 +38,8 @@ def stages_section(subject: RunSubject) -> Section:
         parts.append(TableRows(tabulate(subject.report)))
     if not columns and not models:
         parts.append(Prose("Nothing was measured between the stages of this run.", "quiet"))
-    parts.append(TableRows(Table("Stages", STAGE_COLUMNS, [_stage(each) for each in subject.stages])))
+    if subject.stages:
+        parts.append(TableRows(Table("Stages", STAGE_COLUMNS, [_stage(each) for each in subject.stages])))
     pictures = [
         drawn for stage in subject.stages if (drawn := _losses(subject.run.folder, stage)) is not None
     ]

@@ -1,7 +1,7 @@
 """A run as its page looks at it: both models, documents, judged queries, and what was learnt from."""
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -15,10 +15,15 @@ from sparse_adapt.files.place import source_in
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.report import Report
 from sparse_adapt.pipeline.run import Finished, read_finished
-from sparse_adapt.report.progress import Progress, no_progress
+from sparse_adapt.report.progress import Progress, ProgressFor, no_progress, no_progress_for
 from sparse_adapt.retrieve.activity import Activity, Bools, background_queries
 from sparse_adapt.retrieve.evaluate import Collection, ModelResult, evaluate_vectors
-from sparse_adapt.retrieve.hybrid import document_vectors, query_vectors
+from sparse_adapt.retrieve.hybrid import (
+    document_vectors,
+    query_vectors,
+    with_words_of_documents,
+    with_words_of_queries,
+)
 from sparse_adapt.retrieve.search import Searcher
 from sparse_adapt.selection.comparison import JudgedDocuments
 from sparse_adapt.stages.record import StageRecord
@@ -41,13 +46,17 @@ class EncodedSubject:
 
 @dataclass(frozen=True)
 class RunSubject:
-    """A run's models and texts. `judged` is None where nothing says which documents a query means."""
+    """A run's models and texts. `judged` is None where nothing says which documents a query means.
+
+    `progress` hears how many texts the models have read.
+    """
 
     run: Finished
     documents: tuple[Document, ...]
     all_documents: int
     judged: Collection | None
     own_queries: tuple[Query, ...]
+    progress: Progress = no_progress
 
     @property
     def report(self) -> Report:
@@ -67,12 +76,29 @@ class RunSubject:
     @cached_property
     def base(self) -> EncodedSubject:
         """The model that the run began with."""
-        return self._encoded(source_in(str(self.report["model"]), self.run.folder))
+        return self._encoded(SparseEncoder.load(source_in(str(self.report["model"]), self.run.folder)))
 
     @cached_property
     def final(self) -> EncodedSubject:
-        """The model that it ended with."""
-        return self._encoded(str(self.run.model))
+        """The model that it ended with. What exact words alone tell from the first model isn't read again."""
+        model, base = SparseEncoder.load(str(self.run.model)), self.base
+        if not model.adds_words_to(base.model):
+            return self._encoded(model)
+        self.progress(self.texts_of_a_model)
+        return EncodedSubject(
+            model,
+            with_words_of_documents(model, base.documents, self.documents),
+            with_words_of_queries(model, base.queries, self.query_texts),
+            with_words_of_queries(model, base.background, self.background_texts),
+        )
+
+    def _encoded(self, model: SparseEncoder) -> EncodedSubject:
+        return EncodedSubject(
+            model,
+            document_vectors(model, self.documents, progress=self.progress),
+            query_vectors(model, self.query_texts, progress=self.progress),
+            query_vectors(model, self.background_texts, progress=self.progress),
+        )
 
     @cached_property
     def results(self) -> tuple[ModelResult, ModelResult] | None:
@@ -124,15 +150,15 @@ class RunSubject:
 
     # -- where it comes from ----------------------------------------------------------------------
 
-    def _encoded(self, place: str) -> EncodedSubject:
-        model = SparseEncoder.load(place)
-        query_texts = [] if self.judged is None else [query.text for query in self.judged.queries]
-        return EncodedSubject(
-            model,
-            document_vectors(model, self.documents),
-            query_vectors(model, query_texts),
-            query_vectors(model, self.background_texts),
-        )
+    @property
+    def query_texts(self) -> list[str]:
+        """The judged queries; none where nothing is judged."""
+        return [] if self.judged is None else [query.text for query in self.judged.queries]
+
+    @property
+    def texts_of_a_model(self) -> int:
+        """How many texts each model reads."""
+        return len(self.documents) + len(self.query_texts) + len(self.background_texts)
 
     def file_of(self, key: str) -> Path | None:
         """A file that a stage read, where it still is there."""
@@ -146,7 +172,7 @@ class RunSubject:
 
 
 def read_subject(
-    folder: str | Path, queries: str | None = None, progress: Progress = no_progress
+    folder: str | Path, queries: str | None = None, progress_for: ProgressFor = no_progress_for
 ) -> RunSubject:
     """A finished run and all that its page needs. `queries`: a file of the user's own.
 
@@ -164,5 +190,6 @@ def read_subject(
         raise InputError(run.model, "no such model; the run isn't whole")
     own = () if queries is None else tuple(read_queries(queries))
     judged = JudgedDocuments.of(run.corpus, run.folder)
-    progress(1)
-    return RunSubject(run, judged.documents, judged.all_documents, judged.queries, own)
+    subject = RunSubject(run, judged.documents, judged.all_documents, judged.queries, own)
+    texts = 2 * subject.texts_of_a_model
+    return replace(subject, progress=progress_for("texts of the page, read by both models", texts))

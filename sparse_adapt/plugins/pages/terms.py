@@ -120,8 +120,6 @@ def _heaviest(texts: Sequence[str], weights: NDArray[np.float32]) -> list[Activa
 
 def terms_section(subject: RunSubject, findings: Sequence[TermFindings]) -> Section:
     """The picture of all terms, their table, and the first of them in full."""
-    if not findings:
-        return Section("terms", "Terms", [Prose("No term was added: the vocabulary stays as it was.")])
     parts: list[Part] = [Pictures([_picture(subject)]), TableRows(_table(findings), {"term": "link"})]
     if not subject.own_queries:
         parts.append(
@@ -267,12 +265,8 @@ def provenance_section(subject: RunSubject, findings: Sequence[TermFindings]) ->
             heat_of(model, text, each.token.token_id, title) for title, text in texts_of(subject, each)
         ]
         parts.append(Fold(each.token.term, heats, open=number == 0))
-    provenance = (
-        f"{ABOUT} {end_tokens_note(model)}"
-        if parts
-        else "No term was added, so there is no weight to explain."
-    )
-    return Section("provenance", "Where the weight comes from", [*parts, Prose(provenance, "quiet")])
+    note = Prose(f"{ABOUT} {end_tokens_note(model)}", "quiet")
+    return Section("provenance", "Where the weight comes from", [*parts, note])
 
 
 def texts_of(subject: RunSubject, each: TermFindings) -> Iterator[tuple[str, str]]:

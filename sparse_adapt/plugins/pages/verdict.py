@@ -80,7 +80,8 @@ def _costs(subject: RunSubject) -> Iterator[tuple[str, str]]:
         change = after.index_bytes / max(1, before.index_bytes) - 1
         yield "index", f"{percentage(change, 0, '+')} bytes (estimated, without texts)"
     yield "work of a query", _work(before, after)
-    yield "time to train", duration(float(subject.report.get("seconds", 0.0)))
+    if subject.stages:
+        yield "time to train", duration(float(subject.report.get("seconds", 0.0)))
 
 
 def _work(before: ServingCost, after: ServingCost) -> str:

@@ -133,7 +133,7 @@ def test_many_terms_are_told_in_part(subject, monkeypatch):
 
 
 def test_documents_that_are_not_judged_are_drawn_evenly(monkeypatch, tiny_run):
-    monkeypatch.setattr("sparse_adapt.selection.comparison.DOCUMENTS", 6)
+    monkeypatch.setattr("sparse_adapt.selection.comparison.JUDGED_DOCUMENTS", 6)
     subject = read_subject(tiny_run)
     assert len(subject.documents) == 6
     assert subject.all_documents == 12
