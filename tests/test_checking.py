@@ -17,7 +17,7 @@ from sparse_adapt.pipeline.adapt import reading_sentence
 from sparse_adapt.pipeline.preparing import model_to_adapt
 from sparse_adapt.pipeline.request import Request
 from sparse_adapt.pipeline.settings import AdaptSettings
-from sparse_adapt.pipeline.words import WordOptions, exact_words
+from sparse_adapt.pipeline.words import WordOptions, add_exact_words
 from sparse_adapt.report.messages import forget_unread, note_cut, note_told, tell_unread
 
 
@@ -100,7 +100,7 @@ def test_nothing_is_said_of_cut_texts_where_exact_words_read_them_whole(tiny_mod
     """Neither of a baseline beside it, which has none."""
     baseline, model = (SparseEncoder.load(str(tiny_model)) for _ in range(2))
     long, document = "zorvex " * 100, Document("1", "zorvex")
-    model.words = exact_words(model, lambda: [document], WordOptions(language="none"))
+    add_exact_words(model, lambda: [document], WordOptions(language="none"))
     for encoder, said in ((model, False), (baseline, True)):
         forget_unread()
         encoder.tokenize([long])

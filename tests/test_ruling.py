@@ -9,7 +9,7 @@ import sparse_adapt as sa
 from sparse_adapt.collection.readers import read_documents
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.report import ruling_of
-from sparse_adapt.pipeline.words import WordOptions, exact_words
+from sparse_adapt.pipeline.words import WordOptions, add_exact_words
 from sparse_adapt.report.tables import MARKDOWN_SIGNS
 from sparse_adapt.selection import comparison
 from sparse_adapt.selection.comparison import JudgedDocuments, judged_evidence
@@ -192,7 +192,7 @@ def test_the_gain_of_a_run_is_what_evaluate_says(tiny_model, zorvex_collection, 
     """Of all documents and queries, and where there are too many of them the line says of which part."""
     base, model = (SparseEncoder.load(str(tiny_model)) for _ in range(2))
     documents = list(read_documents(zorvex_collection))
-    model.words = exact_words(model, lambda: documents, WordOptions(language="none"))
+    add_exact_words(model, lambda: documents, WordOptions(language="none"))
     model.save(tmp_path / "model")
     found = sa.evaluate(tmp_path / "model", str(zorvex_collection), baseline=tiny_model, device="cpu")
     evidence = judged_evidence(base, model, JudgedDocuments.of(str(zorvex_collection), tmp_path))

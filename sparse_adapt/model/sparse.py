@@ -255,7 +255,7 @@ class SparseEncoder(Encoder):
         return vectors if self.token_scales is None else scaled(vectors, self.token_scales_of())
 
     def adds_words_to(self, other: "SparseEncoder") -> bool:
-        """Whether exact words, and token scales, alone tell this model's vectors from those of another, which has neither.
+        """Whether exact words and token scales alone tell this model's vectors from those of another, which has none.
 
         Models that read queries apart from documents, or terms beside their pieces, count as different.
         """
