@@ -182,7 +182,8 @@ def test_without_a_glossary_the_model_learns_to_rank_alone(request_, tmp_path):
 def test_words_alone_are_put_into_the_model_and_nothing_is_trained(request_, tmp_path):
     from sparse_adapt.plugins.pages.run import write_run_page
 
-    heard, asked = Heard(), replace(request_, settings=WORDS_ALONE, overrides={"device": "cpu"})
+    heard, alone = Heard(), {"teacher": "ensemble", "overrides": {"device": "cpu"}}
+    asked = replace(request_, settings=WORDS_ALONE, **alone)
     done = adapt(asked, Place(tmp_path / "run"), heard)
     assert list(heard.steps) == ["words", "queries", "choice", "retention"]
     assert heard.plan == "words: exact words are put into the vectors; nothing is trained"
@@ -213,7 +214,7 @@ def test_words_alone_are_put_into_the_model_and_nothing_is_trained(request_, tmp
 
 
 def test_an_adaptation_stops_after_words_and_goes_on(request_, tmp_path):
-    asked = replace(request_, settings=WORDS_ALONE, overrides={"device": "cpu"})
+    asked = replace(request_, settings=WORDS_ALONE, teacher="ensemble", overrides={"device": "cpu"})
     with pytest.raises(Stopped) as stopped:
         adapt(asked, Place(tmp_path / "run"), Heard(), until="words")
     usable = SparseEncoder.load(stopped.value.folder / "words")
@@ -221,6 +222,13 @@ def test_an_adaptation_stops_after_words_and_goes_on(request_, tmp_path):
     heard = Heard()
     adapt(asked, Place(tmp_path / "run", resume=True), heard)
     assert "done before" in heard.steps["words"]
+
+
+def test_a_teacher_of_whom_nothing_is_learnt_is_refused(request_):
+    with pytest.raises(
+        ConfigError, match="no stage learns from it; leave it out, or name --stages words,rank"
+    ):
+        replace(request_, settings=WORDS_ALONE, teacher="bm25").check_use()
 
 
 def test_what_is_taught_has_to_beat_exact_words(request_, tmp_path):
@@ -311,7 +319,7 @@ def test_a_corpus_is_parsed_once_and_hashed_once(request_, corpus, tmp_path):
 def test_another_request_is_refused(request_, tmp_path):
     with pytest.raises(Stopped):
         adapt(request_, Place(tmp_path / "run"), Heard(), until="terms")
-    other = Request(corpus=request_.corpus, model=request_.model, teacher="other.run")
+    other = replace(request_, teacher="ensemble")
     with pytest.raises(ConfigError, match=r"made with another teacher \(.+\); go on with the same"):
         adapt(other, Place(tmp_path / "run", resume=True), Heard())
 

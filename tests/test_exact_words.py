@@ -204,6 +204,7 @@ def test_without_words_a_vector_is_the_models_own(model):
 def test_models_that_words_alone_tell_apart_read_each_text_once(hybrid, tiny_model, zorvex_collection):
     base, collection = SparseEncoder.load(str(tiny_model)), read_collection(zorvex_collection)
     hybrid.words = hybrid.words.with_settings(heaviest=5)
+    hybrid.token_scales = np.linspace(0.5, 2.0, hybrid.vocabulary_size, dtype=np.float32)
     assert hybrid.adds_words_to(base) and not base.adds_words_to(hybrid)
     both = encode_both(base, hybrid, collection)
     for model, found in zip((base, hybrid), both, strict=True):
@@ -220,7 +221,12 @@ def test_models_that_words_alone_tell_apart_read_each_text_once(hybrid, tiny_mod
 def test_models_that_read_otherwise_differ_by_more_than_words(hybrid, tiny_model, part):
     base = SparseEncoder.load(str(tiny_model))
     table = np.full(hybrid.vocabulary_size, 2.0, np.float32)
-    setattr(hybrid, part, {"max_tokens": 9, "token_scales": table, "query_side": QuerySide(table, 9)}[part])
+    read_otherwise = base if part == "token_scales" else hybrid
+    setattr(
+        read_otherwise,
+        part,
+        {"max_tokens": 9, "token_scales": table, "query_side": QuerySide(table, 9)}[part],
+    )
     assert not hybrid.adds_words_to(base)
 
 
