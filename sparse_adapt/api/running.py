@@ -24,7 +24,7 @@ from sparse_adapt.api.runs import BASE, BUNDLED, RUNS, of_run, run_folder
 from sparse_adapt.errors import ConfigError
 from sparse_adapt.files.place import Place
 from sparse_adapt.registry import registry
-from sparse_adapt.report.messages import say
+from sparse_adapt.report.messages import note_told, say
 from sparse_adapt.report.progress import progress_bars
 from sparse_adapt.report.results import Result
 
@@ -76,6 +76,7 @@ def demo(
 
     plan = make_plan(corpus, model=model, preset=preset, overrides=settings)
     place = Place(run_folder(corpus) if out is None else Path(out), overwrite, resume)
+    note_told()  # general passages that are too long, which are read as well, don't matter to a user
     say(f"all stages on {corpus}")
     for each in first_look(plan):
         say(each)
