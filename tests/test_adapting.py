@@ -224,11 +224,9 @@ def test_an_adaptation_stops_after_words_and_goes_on(request_, tmp_path):
     assert "done before" in heard.steps["words"]
 
 
-def test_a_teacher_of_whom_nothing_is_learnt_is_refused(request_):
-    with pytest.raises(
-        ConfigError, match="no stage learns from it; leave it out, or name --stages words,rank"
-    ):
-        replace(request_, settings=WORDS_ALONE, teacher="bm25").check_use()
+def test_scores_of_a_teacher_that_no_stage_reads_are_refused(request_):
+    with pytest.raises(ConfigError, match="no stage reads it; leave it out, or name --stages words,rank"):
+        replace(request_, settings=WORDS_ALONE).check_use()
 
 
 def test_what_is_taught_has_to_beat_exact_words(request_, tmp_path):

@@ -228,10 +228,10 @@ class Request:
             )
 
     def check_use(self) -> None:
-        """Raise ConfigError for a file that is given and that no stage reads, and for a teacher of whom none learns."""
-        if self.teacher != ENSEMBLE and not self.all_stages:
+        """Raise ConfigError for a file that is given and that no stage reads, a teacher's scores among them."""
+        if not self.all_stages and Path(self.teacher).is_file():
             raise ConfigError(
-                f"--teacher {self.teacher}: no stage learns from it; leave it out, or name --stages {WORDS},rank"
+                f"--teacher {self.teacher}: no stage reads it; leave it out, or name --stages {WORDS},rank"
             )
         read = {each.key for name in self.all_stages for each in find_stage(name).needs}
         for name, file in self._named().items():
