@@ -21,7 +21,7 @@ from sparse_adapt.collection.sources import file_beside
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.defined import defined_by
 from sparse_adapt.pipeline.words import WordOptions, add_exact_words
-from sparse_adapt.report.progress import no_progress
+from sparse_adapt.report.progress import no_progress_for
 from sparse_adapt.retrieve.evaluate import Collection, evaluate_vectors, read_collection
 from sparse_adapt.retrieve.hybrid import document_vectors, query_vectors
 from sparse_adapt.selection.questions import SOME, general_collection
@@ -61,7 +61,7 @@ def measure(corpus: str, glossary: str, split: str, results: Results) -> None:
     results.add({"corpus": name, "model": "base", **figures(model, asked, known)})
     add_exact_words(model, folder.read, WordOptions())
     results.add({"corpus": name, "model": "words", **figures(model, asked, known)})
-    model.words = defined_by(definitions, model, folder.read, lambda *_: no_progress)
+    model.words = defined_by(definitions, model, folder.read, no_progress_for)
     results.add({"corpus": name, "model": "definitions", **figures(model, asked, known)})
 
 

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from plain_words import PLAIN
 
 import sparse_adapt as sa
 from diagnostics.matches import explain
@@ -29,20 +30,7 @@ from sparse_adapt.retrieve.hybrid import document_vectors, query_vectors
 from sparse_adapt.terms.entries import Entry
 from sparse_adapt.terms.uses import Use
 
-WORDS = {
-    "language": "en",
-    "mean_words": 4.0,
-    "mean_title_words": 2.0,
-    "title": 1.0,
-    "heaviest": None,
-    "documents": 4,
-    "share": 0.5,
-    "scale": 2.0,
-    "pieces": 2.0,
-    "general": 0.0,
-    "unknown": 3.0,
-    "idf": {"pump": 0.25},
-}
+WORDS = PLAIN | {"unknown": 3.0}
 NORTH, EAST, SOUTH = [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]
 DIRECTIONS = {"moves water": NORTH, "half way": [0.6, 0.8], "the weather": EAST, "no idea": SOUTH}
 

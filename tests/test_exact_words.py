@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from families import FAMILIES, build
+from plain_words import PLAIN
 from scipy.sparse import csr_matrix
 
 from sparse_adapt.collection.readers import Document
@@ -37,21 +38,6 @@ from sparse_adapt.retrieve.evaluate import Collection, read_collection
 from sparse_adapt.retrieve.hybrid import document_vectors, query_vectors
 from sparse_adapt.retrieve.search import top_k
 from sparse_adapt.selection.retention import encode_both, encode_collection, encode_unscaled
-
-PLAIN = {
-    "language": "en",
-    "mean_words": 4.0,
-    "mean_title_words": 2.0,
-    "title": 1.0,
-    "heaviest": None,
-    "documents": 4,
-    "share": 0.5,
-    "scale": 2.0,
-    "pieces": 2.0,
-    "general": 0.0,
-    "unknown": 2.0,
-    "idf": {"pump": 0.25},
-}
 
 
 def words_of(text: str, language: str = "en") -> list[str]:

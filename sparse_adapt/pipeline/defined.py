@@ -8,8 +8,7 @@ Dimensions: S texts, D words, H width of a dense vector.
 """
 
 import re
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from itertools import chain
 
 import numpy as np
@@ -22,23 +21,19 @@ from sparse_adapt.model.exact.defined import DefinedSettings, DefinedWords
 from sparse_adapt.model.exact.words import ExactWords
 from sparse_adapt.model.margins import Margins
 from sparse_adapt.model.sparse import SparseEncoder
+from sparse_adapt.pipeline.preparing import uses_of
 from sparse_adapt.pipeline.words import Read
-from sparse_adapt.report.progress import Progress, no_progress
+from sparse_adapt.report.progress import ProgressFor, no_progress_for
 from sparse_adapt.synthetic.background import background_pairs, like_queries
-from sparse_adapt.terms.alternatives import is_token
-from sparse_adapt.terms.entries import EntryKeys, read_entries
-from sparse_adapt.terms.uses import Use, uses
+from sparse_adapt.terms.uses import Use
 
 ACTIVATING = 0.025  # share of general questions that may mean a word
 OF_A_WORD, OF_OTHERS = 32, 1_000  # documents that contain a word, and that contain none, at most
 CHARACTERS = 600  # of a document that are read, around the word where it contains one
-BACKGROUND_ONE_IN, QUESTIONS_ONE_IN = (
-    5,
-    3,
-)  # of the texts like queries, and of the general questions that don't judge
+BACKGROUND_ONE_IN = 5  # of the texts like queries
+QUESTIONS_ONE_IN = 3  # of the general questions that teach, which judge nothing
 SEED = 0
 
-ProgressFor = Callable[[str, int | None], Progress]
 ENGLISH = ("en", "none")  # languages of words whose definitions the dense encoder reads
 
 
@@ -49,12 +44,10 @@ def defined_by(
 
     Raises InputError where it defines no word that the model needs, and ConfigError for words of another language.
     """
-    words, keys = encoder.words, EntryKeys(encoder.tokenizer)
+    words = encoder.words
     assert words is not None, "of a model that has some"
     check_language(words)
-    texts = (document.full_text for document in read())
-    entries = read_entries(definitions, keys).entries
-    found = uses(entries, texts, keys, partial(is_token, encoder.tokenizer))
+    found, _ = uses_of(definitions, read(), encoder.tokenizer)
     defined = defined_words(read, found, progress_for)
     if defined is None:
         raise InputError(
@@ -75,7 +68,7 @@ def check_language(words: ExactWords) -> None:
 
 
 def defined_words(
-    read: Read, found: Sequence[Use], progress_for: ProgressFor = lambda *_: no_progress
+    read: Read, found: Sequence[Use], progress_for: ProgressFor = no_progress_for
 ) -> DefinedWords | None:
     """The words that a glossary's entries define, as a dense encoder knows them; None where there are none.
 

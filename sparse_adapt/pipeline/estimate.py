@@ -113,7 +113,7 @@ def of_adaptation(
     """
     counting = A_COUNT * total
     seconds = {
-        "words": counting * request.adds_words + COMPARING * (request.glossary is not None),
+        "words": (counting + COMPARING * (request.glossary is not None)) * request.adds_words,
         "terms": counting * (request.extends or request.glossary is not None),
     }
     advice = ""

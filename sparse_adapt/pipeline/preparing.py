@@ -2,7 +2,7 @@
 
 import resource
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -70,6 +70,16 @@ def model_to_adapt(request: Request) -> SparseEncoder:
     return encoder
 
 
+def uses_of(
+    definitions: Sequence[Definition], documents: Iterable[Document], tokenizer: PreTrainedTokenizerFast
+) -> tuple[list[Use], Sequence[str]]:
+    """What becomes of each entry that rows of a glossary make, by what documents say; remarks on odd rows."""
+    keys = EntryKeys(tokenizer)
+    read = read_entries(definitions, keys)
+    texts = (document.full_text for document in documents)
+    return uses(read.entries, texts, keys, partial(is_token, tokenizer)), read.remarks
+
+
 def prepare_entries(
     corpus: CorpusFolder, tokenizer: PreTrainedTokenizerFast, glossary: str, path: Path
 ) -> tuple[list[Use], str]:
@@ -77,10 +87,7 @@ def prepare_entries(
 
     Raises InputError where nothing becomes of any, for then the glossary would be of no use.
     """
-    keys, definitions = EntryKeys(tokenizer), read_dictionary(glossary)
-    read = read_entries(definitions, keys)
-    texts = (document.full_text for document in corpus.read())
-    of_entries = uses(read.entries, texts, keys, partial(is_token, tokenizer))
+    of_entries, remarks = uses_of(read_dictionary(glossary), corpus.read(), tokenizer)
     if not any(use.makes_queries or use.token for use in of_entries):
         raise InputError(
             glossary,
@@ -88,7 +95,7 @@ def prepare_entries(
             "name a glossary of this corpus, or none",
         )
     write_uses(path, of_entries)
-    return of_entries, "; ".join((*summary(of_entries), *read.remarks))
+    return of_entries, "; ".join((*summary(of_entries), *remarks))
 
 
 def prepare_defined_terms(
