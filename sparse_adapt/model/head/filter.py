@@ -1,9 +1,9 @@
 """The head where only weights above zero count: a quick look at all tokens, then the exact few.
 
 Dimensions: B texts, T rows (unmasked positions of all texts), H hidden, V vocabulary.
-Of 30,000 maxima a text keeps a hundred or two. Products of whole numbers of eight bits, three times as fast as float32
-with AVX2 and eight times with VNNI, rule out the tokens that can't be above zero, with a bound on their error; what
-passes is multiplied again in float32. The result is that of float32 products throughout.
+Of 30,000 maxima a text keeps a hundred or two. Products of whole numbers of eight bits, eight times as fast as float32
+where a processor has instructions for them, rule out the tokens that can't be above zero, with a bound on their error;
+what passes is multiplied again in float32. The result is that of float32 products throughout.
 """
 
 import os
@@ -23,6 +23,7 @@ from sparse_adapt.model.head.threads import compiled
 ROWS_BY = 64
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")  # read at the first use
 MOST_OF_A_STATE = 127
+MULTIPLIES = ("avx512_vnni", "amx_int8")  # for others torch has a plain loop, thirty times as slow as float32 (AVX2)
 MOST_OF_A_ROW = 64  # with AVX2 two products, one factor + 128, have to fit 16 bits together
 ROWS_AT_ONCE = 1024  # which are rounded: half a megabyte in float32, 128 wide
 SMALLEST = 1e-30  # step between two whole numbers
@@ -39,7 +40,8 @@ class Whole(NamedTuple):
 def filters(device: torch.device) -> bool:
     """Whether this machine multiplies whole numbers of eight bits faster than float32."""
     known = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
-    return device.type == "cpu" and bool(known.get("avx2")) and torch.backends.mkldnn.is_available()
+    instructions = any(known.get(name) for name in MULTIPLIES)
+    return device.type == "cpu" and instructions and torch.backends.mkldnn.is_available()
 
 
 def positive_logits(states: Tensor, starts: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
