@@ -176,7 +176,12 @@ def test_the_largest_whole_numbers_fit_whatever_a_processor_multiplies_by(instru
 
 
 def test_only_a_processor_that_multiplies_whole_numbers_filters(monkeypatch):
-    for known in ({"avx2": True, "avx512_vnni": True}, {"avx2": True, "avx512_vnni": False}, {"avx2": True}, {}):
+    for known in (
+        {"avx2": True, "avx512_vnni": True},
+        {"avx2": True, "avx512_vnni": False},
+        {"avx2": True},
+        {},
+    ):
         monkeypatch.setattr(torch.cpu, "get_capabilities", lambda known=known: known, raising=False)
         assert filters(torch.device("cpu")) == bool(known.get("avx512_vnni"))
         assert not filters(torch.device("cuda"))

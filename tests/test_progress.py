@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -97,6 +98,20 @@ def test_work_deep_within_a_command_has_a_bar_until_it_is_done(clock, messages):
         assert bars.line().startswith("dictionary: ")
     progress.passing("texts", 4)(4)
     assert [task.description for task in bars.bars.tasks] == ["dictionary"]
+
+
+def test_bars_are_drawn_once_the_work_takes_a_while(monkeypatch):
+    """What is done at once leaves neither bars nor an empty line, in a terminal and beside a notebook's cell."""
+    monkeypatch.setattr(progress, "is_interactive", lambda: True)
+    monkeypatch.setattr(progress.RichProgress, "start", lambda bars: started.set())
+    for soon, drawn in ((0.3, False), (0.01, True)):
+        started = Event()
+        monkeypatch.setattr(progress, "SOON", soon)
+        with Bars() as bars:
+            bars.count("texts", 2)(1)
+            started.wait(30 * drawn)
+        time.sleep(2 * soon)  # nor is anything drawn later
+        assert started.is_set() is drawn
 
 
 def test_texts_that_are_read_before_the_first_step_are_counted(clock, messages, monkeypatch, tiny_model):

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
@@ -35,6 +35,7 @@ SEEN = 10.0  # seconds of work before an estimate is one: the first steps are sl
 UNDRAWN = TaskID(-1)
 PREPARING = "preparing"
 A_MINUTE = 60.0  # seconds between two lines where nobody sees bars
+SOON = 1.0  # seconds before bars are drawn: what is done by then leaves nothing in a terminal or a notebook
 
 
 Progress = Callable[[int], None]
@@ -129,7 +130,7 @@ class Bars:
         )
         self.begun = time.monotonic()
         self.works: list[_Work] = []
-        self.ended = Event()
+        self.ended, self.starting = Event(), Lock()
         self.before: Bars | None = None
 
     def say(self, text: str) -> None:
@@ -140,15 +141,15 @@ class Bars:
     def __enter__(self) -> Self:
         self.before = _RUNNING.get()
         _RUNNING.set(self)
-        self.bars.start()
-        if self.shown and not self.drawn:
-            Thread(target=self._tell, daemon=True).start()
+        if self.shown:
+            Thread(target=self._draw if self.drawn else self._tell, daemon=True).start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.ended.set()
+        with self.starting:
+            self.ended.set()
         self.bars.stop()
         _RUNNING.set(self.before)
 
@@ -225,6 +226,13 @@ class Bars:
             work.announced = True
             if remaining > LONG:
                 self.say(f"{work.what}: about {max(2, round(remaining / 60))} minutes to go")
+
+    def _draw(self) -> None:
+        """Start to draw the bars, once the work has taken a while."""
+        self.ended.wait(SOON)
+        with self.starting:
+            if not self.ended.is_set():
+                self.bars.start()
 
     def _tell(self) -> None:
         """Say every minute how far the work is."""

@@ -23,7 +23,10 @@ from sparse_adapt.model.head.threads import compiled
 ROWS_BY = 64
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")  # read at the first use
 MOST_OF_A_STATE = 127
-MULTIPLIES = ("avx512_vnni", "amx_int8")  # for others torch has a plain loop, thirty times as slow as float32 (AVX2)
+MULTIPLIES = (
+    "avx512_vnni",
+    "amx_int8",
+)  # for others torch has a plain loop, thirty times as slow as float32 (AVX2)
 MOST_OF_A_ROW = 64  # with AVX2 two products, one factor + 128, have to fit 16 bits together
 ROWS_AT_ONCE = 1024  # which are rounded: half a megabyte in float32, 128 wide
 SMALLEST = 1e-30  # step between two whole numbers
