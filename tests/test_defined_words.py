@@ -27,6 +27,7 @@ from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.pipeline.defined import _texts, check_language, defined_words
 from sparse_adapt.retrieve.evaluate import evaluate_vectors, read_collection
 from sparse_adapt.retrieve.hybrid import document_vectors, query_vectors
+from sparse_adapt.stages.card import write_card
 from sparse_adapt.terms.entries import Entry
 from sparse_adapt.terms.uses import Use
 
@@ -216,6 +217,33 @@ def test_a_glossary_of_words_that_the_model_knows_is_refused():
             device="cpu",
             progress=False,
         )
+
+
+def test_an_update_names_the_words_that_its_glossary_leaves_out(model, tmp_path, monkeypatch):
+    """A glossary of the new entries alone would take the old ones' definitions away unsaid."""
+    model.words = model.words.with_definitions(defined())
+    model.save(tmp_path / "m")
+    monkeypatch.setattr(
+        "sparse_adapt.pipeline.defined.defined_by",
+        lambda definitions, encoder, *rest: encoder.words.with_definitions(defined(words=("zephor",))),
+    )
+    documents, glossary = ["a zephor blows", "a zephor", "a zyqopump"], {"zephor": "a wind"}
+    given = {"glossary": glossary, "update": True, "device": "cpu", "progress": False}
+    updated = sa.add_words(str(tmp_path / "m"), documents, tmp_path / "n", **given)
+    assert updated.notes == ["no longer found by definition, for the glossary before is replaced: zyqopump"]
+    again = sa.add_words(str(tmp_path / "n"), documents, tmp_path / "o", **given)
+    assert again.notes == []
+
+
+def test_a_card_tells_of_words_that_are_found_by_definition(model, tmp_path):
+    model.words = model.words.with_definitions(defined())
+    model.save(tmp_path / "m")
+    write_card(tmp_path / "m")
+    assert "means one of 2 words by its definition" in (tmp_path / "m" / "README.md").read_text()
+    model.words = model.words.with_definitions(None)
+    model.save(tmp_path / "n")
+    write_card(tmp_path / "n")
+    assert "definition" not in (tmp_path / "n" / "README.md").read_text()
 
 
 def test_questions_that_mean_a_word_find_its_documents_with_nothing_trained(tmp_path):

@@ -22,6 +22,8 @@ from sparse_adapt.model.exact.defaults import HEAVIEST, ONLY_DOMAIN, SHARE, TITL
 from sparse_adapt.report.progress import progress_bars
 from sparse_adapt.report.results import Result
 
+NAMED = 8  # words in a note
+
 
 @declared
 def add_words(
@@ -89,7 +91,8 @@ def add_words(
 
     With a glossary a query that means one of its words by the definition, and doesn't say it, gets the word as well. A
     small dense encoder of English (22.7 million parameters), which then reads each query too, tells which words those
-    are. Only words count that the model's tokenizer cuts into pieces and that two documents contain.
+    are. Only words count that the model's tokenizer cuts into pieces and that two documents contain. With `update` the
+    glossary takes the place of the one before: give it whole, old entries and new ones.
 
     corpus: documents whose words are counted: how many hold each word, and how long they are. Where a document has a
     title, `title` weighs its words once more. query_side: with idf a query takes a quarter of a millisecond, and a
@@ -111,6 +114,10 @@ def add_words(
     of_glossary = glossary is not None and chooses_definitions(columns)
     source = Corpus.of(corpus, () if of_glossary else columns)
     definitions = [] if glossary is None else definitions_of(glossary, columns if of_glossary else ())
+    left_out, notes = (
+        list[str](),
+        [] if out is not None else ["nothing was written; name a folder with -o DIR"],
+    )
     place = None if out is None else Place(Path(out), overwrite, reads=[str(model)])
     if place is not None:
         check_output(place)
@@ -128,7 +135,12 @@ def add_words(
         else:
             words = encoder.words = updated(encoder.words, source.read, options, advance)
         if glossary is not None:
+            before = words.defined_names
             words = encoder.words = defined_by(definitions, encoder, source.read, bars.count)
+            left_out = [name for name in before if name not in words.defined_names]
+    if left_out:
+        gone = f"{', '.join(left_out[:NAMED])}{', ...' if len(left_out) > NAMED else ''}"
+        notes.append(f"no longer found by definition, for the glossary before is replaced: {gone}")
     base, folder = loaded.source, None if place is None else place.folder
     then = list[str]()
     if folder is not None:
@@ -143,7 +155,7 @@ def add_words(
         {**settings, "words": len(words.settings.idf)},
         wrote=[] if folder is None else [(folder, words.describe())],
         then=then,
-        notes=["nothing was written; name a folder with -o DIR"] if folder is None else [],
+        notes=notes,
         quiet=folder is not None,
         model=loaded,
         words=words,

@@ -151,7 +151,8 @@ def main() -> None:
             raise SystemExit(MISTAKE) from error
         except TyperException as error:
             if error.format_message():  # none where help was all that could be shown
-                say(f"error: {' '.join(error.format_message().split()).rstrip('.')}; see {_help()}")
+                said = " ".join(error.format_message().split()).rstrip(".")
+                say(f"error: {said}{_places(error)}; see {_help()}")
             raise SystemExit(MISTAKE) from error
         except OSError as error:
             if error.errno == ENAMETOOLONG:
@@ -210,6 +211,16 @@ def _terminating() -> Iterator[list[int]]:
         yield received
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _places(error: TyperException) -> str:
+    """What stands behind the command, in order, where one of several things is missing: MODEL CORPUS."""
+    context = getattr(error, "ctx", None)
+    if getattr(getattr(error, "param", None), "param_type_name", "") != "argument" or context is None:
+        return ""
+    places = [each for each in context.command.params if each.param_type_name == "argument"]
+    named = " ".join(str(each.name).upper() for each in places)
+    return f" of {context.info_name} {named}" if len(places) > 1 else ""
 
 
 def _help() -> str:

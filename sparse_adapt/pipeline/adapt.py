@@ -36,6 +36,7 @@ from sparse_adapt.files.folders import check_free, discard, output_folder, tidy
 from sparse_adapt.files.marker import marker_of, vouching
 from sparse_adapt.files.place import Place, absolute
 from sparse_adapt.files.steps import STEPS_FOLDER, stamps_of
+from sparse_adapt.model.dense import SMALL
 from sparse_adapt.model.kinds import open_sparse
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.model.windows import PartRead
@@ -204,17 +205,20 @@ def _words(work: Work) -> str:
     shutil.rmtree(folder, ignore_errors=True)
     model = work.opened or model_to_adapt(request)
     progress = work.watcher.count("documents", work.corpus.count)
-    words = model.words or add_exact_words(model, work.corpus.read, WordOptions(), progress)
-    if (found := _read_uses(work)) and words.settings.language in ENGLISH:
-        defined = defined_words(work.corpus.read, found, work.watcher.count)
-        words = model.words = words.with_definitions(defined or words.defined)
+    words, without = model.words or add_exact_words(model, work.corpus.read, WordOptions(), progress), ""
+    if found := _read_uses(work):
+        if words.settings.language in ENGLISH:
+            defined = defined_words(work.corpus.read, found, work.watcher.count)
+            words = model.words = words.with_definitions(defined or words.defined)
+        else:
+            without = f"; none by its definition, which {SMALL} reads in English alone"
     making = folder.with_name(f"{WORDS}.making")
     shutil.rmtree(making, ignore_errors=True)
     model.save(making)
     with vouching(making):
         write_card(making, making_of(request.model))
     making.rename(folder)
-    return f"{words.describe()}; the model in {WORDS}/ of the run can be used at once"
+    return f"{words.describe()}{without}; the model in {WORDS}/ of the run can be used at once"
 
 
 def _entries(work: Work) -> str:

@@ -189,6 +189,11 @@ class ExactWords:
         assert "language" not in changes, "another language has other words"
         return ExactWords(self.settings.model_copy(update=changes), self.analyzer, self.defined)
 
+    @property
+    def defined_names(self) -> tuple[str, ...]:
+        """The words that a query may mean by their definitions."""
+        return () if self.defined is None else self.defined.settings.words
+
     def with_definitions(self, defined: DefinedWords | None) -> "ExactWords":
         """The same, where a query also gets what it means of some defined words."""
         return ExactWords(self.settings, self.analyzer, defined)
