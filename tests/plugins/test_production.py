@@ -237,7 +237,6 @@ def test_a_numbering_of_its_own_joins_no_index(place, tmp_path):
 
 @pytest.mark.parametrize("package", ["langchain_core", "haystack"])
 def test_other_libraries_take_the_queries(names, place, package):
-    pytest.importorskip(package)
     left = dict(names)
     exec(compile(names[package], "production.md", "exec"), left)
     if package == "langchain_core":
