@@ -27,7 +27,14 @@ from sparse_adapt.api.options import (
 )
 from sparse_adapt.errors import ConfigError, InputError
 from sparse_adapt.files.place import Place
-from sparse_adapt.plugins.engines.formats import check_takes, engines, find_engine, module_of, open_engine
+from sparse_adapt.plugins.engines.formats import (
+    check_opening,
+    check_takes,
+    engines,
+    find_engine,
+    module_of,
+    open_engine,
+)
 from sparse_adapt.report.progress import progress_bars
 from sparse_adapt.report.results import Result
 from sparse_adapt.report.sections import CommandText
@@ -273,6 +280,7 @@ def check_export(
 
     export, test_queries = read_export(place), queries_of(queries, columns)
     manifest = export.manifest
+    check_opening(manifest.format, url)  # before anything is encoded
     judged = None if qrels is None else judgements_of(qrels, split)
     sparse_model, encoder = load_sparse(model, device, **reading)
     if not manifest.model.fits(stamp_of_model(encoder)):

@@ -194,6 +194,19 @@ def require(needs: Needs) -> None:
             raise MissingExtraError(package, needs[0])
 
 
+def check_opening(name: str, url: str = "") -> EngineRow:
+    """The engine of that name, which this process can ask. Raises as `open_engine` does before it reads the export."""
+    row = find_engine(name)
+    require(row.to_open)
+    if not row.opens:
+        raise ConfigError(f"{row.name}: only {row.title} itself can open it; deploy it there")
+    if not row.in_process and not url:
+        raise ConfigError(f"{row.title} is a server; say where with --url {row.address}")
+    if not row.address and url:
+        raise ConfigError(f"--url {url}: {row.title} runs in this process; leave it out")
+    return row
+
+
 def open_engine(
     name: str, folder: Path, *, url: str = "", documents: "EncodedBatch | None" = None
 ) -> AbstractContextManager["Engine"]:
@@ -205,12 +218,5 @@ def open_engine(
     """
     from sparse_adapt.plugins.engines.manifest import read_export
 
-    row = find_engine(name)
-    require(row.to_open)
-    if not row.opens:
-        raise ConfigError(f"{row.name}: only {row.title} itself can open it; deploy it there")
-    if not row.in_process and not url:
-        raise ConfigError(f"{row.title} is a server; say where with --url {row.address}")
-    if not row.address and url:
-        raise ConfigError(f"--url {url}: {row.title} runs in this process; leave it out")
+    row = check_opening(name, url)
     return module_of(row).open_export(read_export(folder, name), url, documents)

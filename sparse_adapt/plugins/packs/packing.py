@@ -183,7 +183,12 @@ def unpack(
         {each.name: each.header for each in plan.packs},
         again,
         {"encode_again": ids},
-        wrote=[(Path(out), f"a model with {len(plan.packs):,} packs and {count:,} of their terms")],
+        wrote=[
+            (
+                Path(out),
+                f"a model with {count:,} terms of {len(plan.packs):,} pack{'s' * (len(plan.packs) != 1)}",
+            )
+        ],
         then=[line("packs", out)],
         folder=Path(out),
         model=partial(load, out),

@@ -53,7 +53,9 @@ def test_a_server_that_is_not_there_is_one_line(
     sparse_adapt("export", format, "--vectors", vectors, "-o", tmp_path / "out")
     against = ("--model", tiny_model, "--vectors", vectors, "--queries", zorvex_collection)
     if format == "vespa":  # which doesn't run in this process
-        ran = sparse_adapt("check-export", tmp_path / "out", *against)
+        with monkeypatch.context() as patch:
+            patch.setattr("sparse_adapt.api.models.load_sparse", None)  # refused before anything is opened
+            ran = sparse_adapt("check-export", tmp_path / "out", *against)
         assert (ran.status, "--url" in ran.messages[-1]) == (2, True)
     ran = sparse_adapt("check-export", tmp_path / "out", *against, "--url", "http://127.0.0.1:9")
     assert (ran.status, ran.out) == (2, "")
