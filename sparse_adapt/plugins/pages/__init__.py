@@ -14,8 +14,8 @@ PLUGIN = Plugin(
         "page": f"{HERE}.html:written",
         "fragment": f"{HERE}.html:fragment",
         "run": f"{HERE}.run:try_run_page",
-        "pictures": f"{HERE}.html:check_converts",
         "pdf": f"{HERE}.html:pdf_file",
         "png": f"{HERE}.html:png_file",
+        "svg": f"{HERE}.html:svg_file",
     },
 )

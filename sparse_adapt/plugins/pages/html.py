@@ -134,11 +134,6 @@ def pdf_file(picture: Picture) -> bytes:
     return pdf
 
 
-def check_converts() -> None:
-    """Raise MissingExtraError where nothing makes PNG or PDF."""
-    _converter()
-
-
 def _converter() -> ModuleType:
     try:
         import vl_convert

@@ -32,7 +32,6 @@ from sparse_adapt.api.options import (
 )
 from sparse_adapt.errors import InputError
 from sparse_adapt.files.place import Place
-from sparse_adapt.registry import registry
 from sparse_adapt.report.progress import progress_bars
 from sparse_adapt.report.results import Result
 from sparse_adapt.report.tables import Column, Row, Table
@@ -492,11 +491,9 @@ def suite(
     from sparse_adapt.model.reading import choose_device
     from sparse_adapt.plugins.research.suite.measure import run_suite
     from sparse_adapt.plugins.research.suite.settings import read_suite
-    from sparse_adapt.plugins.research.suite.tables import suite_object, suite_tables, write_results
+    from sparse_adapt.plugins.research.suite.tables import drawn, suite_object, suite_tables, write_results
 
     plan, place = read_suite(file), None if out is None else Path(out)
-    if place is not None:
-        registry().find("renderers", "pictures")()
     with progress_bars(progress) as bars:
         outcome = run_suite(
             plan,
@@ -507,12 +504,16 @@ def suite(
             finish=write_results,
         )
     again = ["evaluate", "--suite", file, "-o", free("suite") if place is None else place]
-    wrote = []
+    wrote, notes = [], list[str]()
     if place is not None:
-        drawn = ["suite.png", *(["suite-queries.png"] if (place / "suite-queries.png").is_file() else [])]
-        wrote = [(place, f"suite.json, suite.md, suite.tex, {', '.join(drawn)}, suite.pdf, vectors")]
+        pictures, lacking = drawn(place)
+        wrote, notes = (
+            [(place, f"suite.json, suite.md, suite.tex, {', '.join(pictures)}, vectors")],
+            [lacking],
+        )
         again += ["--overwrite", "--explain"]
-    return Result(str(file), suite_object(outcome), suite_tables(outcome), wrote, [line(*again)])
+    result = suite_object(outcome), suite_tables(outcome)
+    return Result(str(file), *result, wrote, [line(*again)], notes=[*filter(None, notes)])
 
 
 def suite_file() -> Result:

@@ -3,8 +3,8 @@
 DIR/suite.json      every figure, and the settings
 DIR/suite.md        the tables for a page
 DIR/suite.tex       and for a paper, with the rules of booktabs
-DIR/suite.png, suite.pdf  the measure by collection and row, with intervals
-DIR/suite-queries.png  the measure by query, a box a row (with matplotlib)
+DIR/suite.svg       the measure by collection and row, with intervals; also .png and .pdf (with the extra pages)
+DIR/suite-queries.png  the measure by query, a box a row (with the extra plot)
 DIR/vectors/        what was encoded, by checksum; a suite that is run again starts from it
 """
 

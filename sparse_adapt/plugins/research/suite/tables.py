@@ -1,6 +1,7 @@
 """A measured suite as tables, as one JSON object, as a page and as a plot."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from sparse_adapt.retrieve.significance import Values, interval
 
 SHOWN = tuple(name for name in MEASURES if not name.startswith("p@"))  # a terminal has room for; JSON has all
 NOTE = "difference: to {baseline} in {measure}, 95 % of resamples; p: randomisation test, Holm over {tests} tests"
+QUERIES_PICTURE = "suite-queries.png"
 SPREAD = "; spread: standard deviation of {measure} over the models of a row"
 
 
@@ -273,17 +275,35 @@ def suite_object(outcome: MeasuredSuite) -> dict[str, object]:
 
 
 def write_results(outcome: MeasuredSuite, folder: Path) -> None:
-    """Put suite.json, suite.md, suite.tex, suite.png and suite.pdf into a folder; with matplotlib suite-queries.png."""
+    """Put suite.json, suite.md, suite.tex and suite.svg into a folder, and the pictures that extras draw."""
     write_json(folder / "suite.json", suite_object(outcome))
     write_text(folder / "suite.md", markdown_of(suite_tables(outcome)))
     write_text(folder / "suite.tex", "\n".join(to_latex(table) for table in suite_tables(outcome)))
     picture = plot_suite(outcome)
-    write_bytes(folder / "suite.png", registry().find("renderers", "png")(picture))
-    write_bytes(folder / "suite.pdf", registry().find("renderers", "pdf")(picture))
+    write_text(folder / "suite.svg", registry().find("renderers", "svg")(picture))
+    for form in ("png", "pdf"):
+        with _or_none(folder / f"suite.{form}") as path:
+            write_bytes(path, registry().find("renderers", form)(picture))
+    with _or_none(folder / QUERIES_PICTURE) as path:
+        plot_queries(outcome, path)
+
+
+@contextmanager
+def _or_none(path: Path) -> Iterator[Path]:
+    """A picture's place, at which there is none, nor an earlier one, without the package that draws it."""
     try:
-        plot_queries(outcome, folder / "suite-queries.png")
+        yield path
     except MissingExtraError:
-        (folder / "suite-queries.png").unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
+
+
+def drawn(folder: Path) -> tuple[list[str], str]:
+    """The pictures of a suite's folder, and a sentence on what draws those that it lacks."""
+    extras = {"suite.svg": "", "suite.png": "pages", "suite.pdf": "pages", QUERIES_PICTURE: "plot"}
+    lacking = [name for name in extras if not (folder / name).is_file()]
+    needed = ",".join(dict.fromkeys(extras[name] for name in lacking))
+    said = f"{', '.join(lacking)}: not drawn without pip install 'sparse-adapt[{needed}]'" if lacking else ""
+    return [name for name in extras if name not in lacking], said
 
 
 def plot_suite(outcome: MeasuredSuite) -> Picture:
