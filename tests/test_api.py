@@ -440,3 +440,9 @@ def test_progress_is_told_where_somebody_looks_on_or_asks_for_it(model, twelve_d
 def test_examples_in_docstrings_run(module):
     found = doctest.testmod(importlib.import_module(f"sparse_adapt.{module}"), optionflags=doctest.ELLIPSIS)
     assert found.attempted and not found.failed
+
+
+def test_queries_are_made_up_from_documents_in_memory(tmp_path, twelve_documents):
+    made = sa.queries(twelve_documents, tmp_path / "collection", count=6, held=2, progress=False)
+    written = (made.path / "queries.jsonl").read_text().splitlines()
+    assert 2 <= len(written) <= 8 and (made.path / "qrels").is_dir()

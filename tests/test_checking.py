@@ -70,6 +70,14 @@ def test_files_of_other_names_are_nobody_s_business(folder):
         check(str(folder))
 
 
+def test_documents_in_memory_are_checked(tiny_model):
+    found = check(["who owns zorvex", " ", " ".join(["zorvex"] * 300)], tiny_model)
+    assert found.counts == {"documents": 3} and found.then == []
+    wordless, cut = found.notes
+    assert wordless.startswith("3 documents in memory: 1 of 3 documents hold no text")
+    assert "1 of 3 documents is longer" in cut
+
+
 def test_what_a_model_reads_of_the_documents_is_said(tiny_model, tmp_path, sparse_adapt):
     long, short = " ".join(["zorvex"] * 40), "who owns zorvex"
     (tmp_path / "corpus.jsonl").write_text(

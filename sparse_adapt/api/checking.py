@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from sparse_adapt.api.checks import a_folder
 from sparse_adapt.api.following import column_words, line
-from sparse_adapt.api.options import Columns, CorpusNamed, Model, Option, declared
+from sparse_adapt.api.options import Columns, CorpusAtPlace, Model, Option, declared
 from sparse_adapt.errors import InputError
 from sparse_adapt.registry import registry
 from sparse_adapt.report.results import Result
@@ -19,13 +19,13 @@ LOOKED_AT = 5_000  # documents whose tokens are counted
 
 
 @declared
-def check(corpus: CorpusNamed, model: Model = "splade-tiny", *, columns: Columns = ()) -> Result:
+def check(corpus: CorpusAtPlace, model: Model = "splade-tiny", *, columns: Columns = ()) -> Result:
     """Read a corpus and the files beside it, and report mistakes.
 
     The check ends at the first bad line. It says how much of the documents the model reads.
 
-    Every file of a known name in the corpus's folder or beside its file is read, judgements of every split too. Raises
-    InputError for the first line that is wrong.
+    Every file of a known name in the corpus's folder or beside its file is read, judgements of every split too; beside
+    documents in memory there are none. Raises InputError for the first line that is wrong.
 
     >>> import sparse_adapt as sa
     >>> sa.check("gatrocraptic").counts["queries"]
@@ -43,16 +43,18 @@ def check(corpus: CorpusNamed, model: Model = "splade-tiny", *, columns: Columns
     from sparse_adapt.collection.readers import QUERY_FILES, read_judgements, read_queries
     from sparse_adapt.terms.mining import read_terms
 
-    texts = {each.document_id: each.full_text for each in Corpus.of(corpus, columns).read()}
+    source = Corpus.of(corpus, columns)
+    place = corpus if isinstance(corpus, str | Path) else None
+    texts = {each.document_id: each.full_text for each in source.read()}
     counts, remarks = {"documents": len(texts)}, list[str]()
     if wordless := sum(not text.strip() for text in texts.values()):
         remarks.append(f"{wordless:,} of {len(texts):,} documents hold no text, and so nothing finds them")
     remarks += _cut([*texts.values()], model)
     queries: set[str] | None = None
-    if (path := _first(corpus, QUERY_FILES)) is not None:
+    if (path := _first(place, QUERY_FILES)) is not None:
         queries = {query.query_id for query in read_queries(path)}
         counts["queries"] = len(queries)
-    for split, path in _judged(corpus).items():
+    for split, path in _judged(place).items():
         judgements = read_judgements(path)
         counts[f"judgements of {split}"] = sum(map(len, judgements.values()))
         remarks += _strangers(path, judgements, set(texts), queries)
@@ -65,14 +67,14 @@ def check(corpus: CorpusNamed, model: Model = "splade-tiny", *, columns: Columns
         "dictionary": (DICTIONARY_FILES, read_dictionary),
     }
     for name, (files, read) in others.items():
-        if (path := _first(corpus, files)) is not None:
+        if (path := _first(place, files)) is not None:
             counts[name] = len(read(path))
     return Result(
         ", ".join(f"{name} {count:,}" for name, count in counts.items()),
         counts,
         rows=[{"what": name, "count": count} for name, count in counts.items()],
-        notes=[f"{corpus}: {remark}" for remark in remarks],
-        then=[line("adapt", corpus, *column_words(columns))],
+        notes=[f"{source.name}: {remark}" for remark in remarks],
+        then=[] if place is None else [line("adapt", place, *column_words(columns))],
         counts=counts,
         remarks=remarks,
     )
@@ -99,17 +101,21 @@ def _cut(texts: Sequence[str], model: "ModelLike") -> list[str]:
     return [] if encoder.windows else [f"{said}; exact words (sparse-adapt words) {whole}, {by_windows}"]
 
 
-def _first(corpus: str, names: Sequence[str]) -> Path | None:
-    """The first of some files that lies in a corpus's folder, or beside its file."""
+def _first(corpus: str | Path | None, names: Sequence[str]) -> Path | None:
+    """The first of some files that lies in a corpus's folder, or beside its file; None beside what has no place."""
     from sparse_adapt.collection.sources import file_beside
 
+    if corpus is None:
+        return None
     return next((path for name in names if (path := file_beside(corpus, name)) is not None), None)
 
 
-def _judged(corpus: str) -> dict[str, Path]:
-    """The judgements in the folder `qrels`, every split of them."""
+def _judged(corpus: str | Path | None) -> dict[str, Path]:
+    """The judgements in the folder `qrels`, every split of them; none beside what has no place."""
     from sparse_adapt.collection.sources import bundled, judgement_files
 
+    if corpus is None:
+        return {}
     place = bundled(corpus)
     return judgement_files(place if place.is_dir() else place.parent) if place.exists() else {}
 

@@ -396,7 +396,6 @@ LatestModel = Annotated["ModelLike | None", model_option(f"{MODEL_HELP} By defau
 Baseline = Annotated["ModelLike | None", BASELINE]
 Documents = Annotated["DocumentsLike", corpus_option()]
 CorpusAtPlace = Annotated["DocumentsLike", CORPUS_PLACE]
-CorpusNamed = Annotated[str, CORPUS_PLACE]
 SomeCorpus = Annotated["DocumentsLike | None", corpus_option()]
 LatestCorpus = Annotated[
     "DocumentsLike | None", corpus_option(f"{CORPUS_HELP} By default what the model is for.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from sparse_adapt.api.checks import a_folder, check_free_file
 from sparse_adapt.api.following import line
 from sparse_adapt.api.options import (
-    CorpusNamed,
+    CorpusAtPlace,
     Device,
     Llm,
     Model,
@@ -43,7 +43,7 @@ SyntheticCollection = Annotated[
 
 @declared
 def queries(
-    corpus: CorpusNamed,
+    corpus: CorpusAtPlace,
     out: Out,
     *,
     count: Annotated[int, Option("Queries to train with, at most.", ge=1)] = 2400,
@@ -69,21 +69,24 @@ def queries(
     >>> sa.queries("gatrocraptic", tempfile.mkdtemp() + "/collection", count=8, held=2).path.name
     'collection'
     """
-    from sparse_adapt.collection.readers import documents_at, read_documents
+    from sparse_adapt.collection.arguments import Corpus
+    from sparse_adapt.collection.readers import documents_at
     from sparse_adapt.files.folders import check_free, output_folder
     from sparse_adapt.synthetic.queries import QuerySettings
 
-    place = Place(Path(out), overwrite, reads=[documents_at(corpus)], resumable=False)
+    source = Corpus.of(corpus)
+    reads = [] if source.place is None else [documents_at(source.place)]
+    place = Place(Path(out), overwrite, reads=reads, resumable=False)
     check_free(place)
     settings = QuerySettings(count=count, held=held, seed=seed, title_with=tuple(title_with))
     from sparse_adapt.pipeline.preparing import prepare_collection
 
     with progress_bars(progress) as bars, output_folder(place) as work:
-        documents = list(bars.counted(read_documents(corpus), "documents"))
+        documents = list(bars.counted(source.read(), "documents"))
         writer = None
         if llm is not None:
             writer = registry().find("writers", "queries")(llm, bars.say, bars.count, place.folder)
-        summary = prepare_collection(corpus, documents, settings, None, writer, work)
+        summary = prepare_collection(source.name, documents, settings, None, writer, work)
     scored = line("candidates", out, "-o", free(f"{out}-candidates.jsonl"))
     measured = line("evaluate", "--model", "splade-tiny", "--collection", out, "--split", "held")
     message = f"{summary}; read {place.folder / 'queries.jsonl'}, and delete what is no query"
