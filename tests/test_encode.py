@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from torch.testing import assert_close
 
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.model.head import threads
-from sparse_adapt.model.head.filter import bounds_above, filters, positive_logits
+from sparse_adapt.model.head.filter import bounds_above, bounds_by_products, multiplies_whole, positive_logits
 from sparse_adapt.model.head.pooling import pack_rows, plain_splade_pool
 from sparse_adapt.model.sparse import SparseEncoder
 from sparse_adapt.report.messages import forget_unread, tell_unread
@@ -128,14 +129,15 @@ def test_the_filter_keeps_every_logit_above_zero(scale):
 
 @pytest.mark.parametrize("offset", [0.0, 5.0, -300.0])
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e4])
-def test_no_product_exceeds_its_bound_and_the_bound_is_near(scale, offset):
+@pytest.mark.parametrize("above", [bounds_above, bounds_by_products])
+def test_no_product_exceeds_its_bound_and_the_bound_is_near(above, scale, offset):
     generator = torch.Generator().manual_seed(7)
     states = (torch.randn(60, 48, generator=generator) + offset) * scale
     states[3] *= 20.0  # one word that stands out
     weight = torch.randn(1500, 48, generator=generator)
     weight[0] = 0.0
     starts = torch.tensor([0, 1, 1, 20, 60])
-    bounds = bounds_above(states, starts, weight)
+    bounds = above(states, starts, weight)
     for text, (first, last) in enumerate([(0, 1), (1, 1), (1, 20), (20, 60)]):
         if first < last:
             largest = (states[first:last].double() @ weight.T.double()).amax(dim=0)
@@ -175,7 +177,8 @@ def test_the_largest_whole_numbers_fit_whatever_a_processor_multiplies_by(instru
     subprocess.run([sys.executable, "-c", WHOLE], env=environment, check=True)
 
 
-def test_only_a_processor_that_multiplies_whole_numbers_filters(monkeypatch):
+def test_only_instructions_for_whole_numbers_have_them_multiplied(monkeypatch):
+    """With AVX2 alone torch multiplies them by a loop, thirty times as slow as float32."""
     for known in (
         {"avx2": True, "avx512_vnni": True},
         {"avx2": True, "avx512_vnni": False},
@@ -183,8 +186,21 @@ def test_only_a_processor_that_multiplies_whole_numbers_filters(monkeypatch):
         {},
     ):
         monkeypatch.setattr(torch.cpu, "get_capabilities", lambda known=known: known, raising=False)
-        assert filters(torch.device("cpu")) == bool(known.get("avx512_vnni"))
-        assert not filters(torch.device("cuda"))
+        assert multiplies_whole() == bool(known.get("avx512_vnni"))
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_states_have_the_same_logits_alone_and_among_others(monkeypatch, whole):
+    """Whatever a quick look multiplies by, the logits above zero are products of one text."""
+    monkeypatch.setattr("sparse_adapt.model.head.filter.multiplies_whole", lambda: whole)
+    generator = torch.Generator().manual_seed(11)
+    states, weight = torch.randn(400, 32, generator=generator), torch.randn(3000, 32, generator=generator)
+    bias, edges = -torch.full((3000,), 9.0), [0, 1, 130, 130, 400]
+    together = positive_logits(states, torch.tensor(edges), weight, bias).relu()
+    assert 0.05 < (together > 0).float().mean() < 0.9
+    for text, (first, last) in enumerate(pairwise(edges)):
+        alone = positive_logits(states[first:last], torch.tensor([0, last - first]), weight, bias).relu()
+        assert torch.equal(alone[0], together[text])
 
 
 @pytest.fixture

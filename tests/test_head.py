@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from sparse_adapt.model.head import cpu, dense, device, filter, pooling, threads
+from sparse_adapt.model.head import cpu, dense, device, filter, threads
 from sparse_adapt.model.head.pooling import activate, pack_rows, plain_splade_pool, splade_pool
 from sparse_adapt.model.head.threads import share_out
 
@@ -66,10 +66,10 @@ def test_maxima_and_positions_are_those_of_the_textbook(sizes, small_blocks):
     assert torch.equal(position, expected_position)
 
 
-@pytest.mark.parametrize("filtered", [True, False])
+@pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("by_text", [False, True])
-def test_what_is_not_asked_for_is_told_only_above_zero(by_text, filtered, monkeypatch):
-    monkeypatch.setattr(pooling, "filters", lambda device: filtered)
+def test_what_is_not_asked_for_is_told_only_above_zero(by_text, whole, monkeypatch):
+    monkeypatch.setattr("sparse_adapt.model.head.filter.multiplies_whole", lambda: whole)
     hidden, weight, bias, mask = inputs(5, 33, 1031, 16)
     bias -= 6.0  # about half the maxima below zero
     mask[2] = 0
@@ -84,8 +84,9 @@ def test_what_is_not_asked_for_is_told_only_above_zero(by_text, filtered, monkey
     assert maximum[~told].isneginf().all() and not position[~told].any()
 
 
-def test_weights_learn_the_same_where_only_they_are_asked_for(monkeypatch):
-    monkeypatch.setattr(pooling, "filters", lambda device: True)
+@pytest.mark.parametrize("whole", [True, False])
+def test_weights_learn_the_same_where_only_they_are_asked_for(whole, monkeypatch):
+    monkeypatch.setattr("sparse_adapt.model.head.filter.multiplies_whole", lambda: whole)
     hidden, weight, bias, mask = inputs(5, 33, 1031, 16)
     bias -= 6.0
     slopes = []

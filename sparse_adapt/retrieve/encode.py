@@ -18,7 +18,7 @@ from scipy.sparse import csr_matrix
 
 from sparse_adapt.errors import InputError, ModelError
 from sparse_adapt.model.forms import Side
-from sparse_adapt.model.head.filter import filters, positive_logits
+from sparse_adapt.model.head.filter import positive_logits
 from sparse_adapt.model.head.pooling import pack_rows, splade_pool
 from sparse_adapt.model.head.summing import splade_sum
 from sparse_adapt.model.head.threads import compiled, share_out
@@ -146,7 +146,7 @@ def _encode_group(
     hidden = model.hidden(ids, mask)
     if model.form.pooling == "sum":
         weights = splade_sum(hidden, model.output_rows, model.output_bias, mask, model.form.activation)
-    elif filtered and filters(model.device):
+    elif filtered and model.device.type == "cpu":
         rows = pack_rows(hidden, mask)
         weights = positive_logits(rows.states, rows.starts, model.output_rows, model.output_bias)
     else:

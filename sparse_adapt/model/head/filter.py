@@ -1,9 +1,10 @@
 """The head where only weights above zero count: a quick look at all tokens, then the exact few.
 
 Dimensions: B texts, T rows (unmasked positions of all texts), H hidden, V vocabulary.
-Of 30,000 maxima a text keeps a hundred or two. Products of whole numbers of eight bits, eight times as fast as float32
-where a processor has instructions for them, rule out the tokens that can't be above zero, with a bound on their error;
-what passes is multiplied again in float32. The result is that of float32 products throughout.
+Of 30,000 maxima a text keeps a hundred or two. A quick look rules out the tokens that can't be above zero: by
+products of whole numbers of eight bits, eight times as fast as float32, with a bound on their error, where a
+processor has instructions for them, and by float32 products elsewhere. What passes is multiplied again in float32,
+text by text, so that a text's weights follow from its own states alone.
 """
 
 import os
@@ -16,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sparse_adapt.model.head.cpu import Block, multiply
+from sparse_adapt.model.head.cpu import Block, multiply, pool
 from sparse_adapt.model.head.threads import compiled
 
 # oneDNN makes code for every shape of a product of whole numbers or a GELU, up to a megabyte each; it would keep 1,024.
@@ -40,11 +41,10 @@ class Whole(NamedTuple):
     errors: Tensor
 
 
-def filters(device: torch.device) -> bool:
-    """Whether this machine multiplies whole numbers of eight bits faster than float32."""
+def multiplies_whole() -> bool:
+    """Whether this processor multiplies whole numbers of eight bits faster than float32."""
     known = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
-    instructions = any(known.get(name) for name in MULTIPLIES)
-    return device.type == "cpu" and instructions and torch.backends.mkldnn.is_available()
+    return any(known.get(name) for name in MULTIPLIES) and torch.backends.mkldnn.is_available()
 
 
 def positive_logits(states: Tensor, starts: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -88,7 +88,8 @@ def _settled(
 
     states: (T, H); starts: (B + 1); weight: (V, H); shift: (V); wanted: booleans (B, V) or (V), or None.
     """
-    bounds = bounds_above(states, starts, weight).add_(shift)
+    above = bounds_above if multiplies_whole() else bounds_by_products
+    bounds = above(states, starts, weight).add_(shift)
     for text, (first, last) in enumerate(pairwise(starts.tolist())):
         if first == last:
             continue
@@ -120,6 +121,15 @@ def bounds_above(states: Tensor, starts: Tensor, weight: Tensor) -> Tensor:
     return result.addcmul_(
         largest_whole(ours.numbers, starts, theirs.numbers), torch.outer(steps, theirs.steps)
     )
+
+
+def bounds_by_products(states: Tensor, starts: Tensor, weight: Tensor) -> Tensor:
+    """The same, by the products in float32 and what their sums may be off: (B, V); -inf for a text without rows."""
+    texts, owner = len(starts) - 1, torch.arange(len(starts) - 1).repeat_interleave(starts.diff())
+    largest, _ = pool(states, starts, torch.zeros(len(states), dtype=torch.long), weight)
+    slack = states.shape[1] * torch.finfo(torch.float32).eps
+    lengths = _largest_of(states.norm(dim=1), owner, texts)
+    return largest.addr_(lengths, weight.norm(dim=1), alpha=slack)
 
 
 def _largest_of(values: Tensor, owner: Tensor, texts: int) -> Tensor:

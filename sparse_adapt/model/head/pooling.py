@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from sparse_adapt.model.head import cpu, dense, device
-from sparse_adapt.model.head.filter import filters, positive_pool
+from sparse_adapt.model.head.filter import positive_pool
 
 Activation = Literal["relu", "log1p_relu"]
 
@@ -111,7 +111,7 @@ class _Pool(torch.autograd.Function):
         """Maxima and positions (B, V), of hidden (B, L, H), weight (V, H), bias (V), attention_mask (B, L)."""
         precision = product_precision(hidden, weight)
         rows = pack_rows(hidden.to(precision), attention_mask)
-        if wanted is not None and precision == torch.float32 and filters(weight.device):
+        if wanted is not None and precision == torch.float32 and weight.device.type == "cpu":
             maximum, position = positive_pool(*rows, weight.to(precision), bias, wanted)
         else:
             maximum, position = pool(rows, weight.to(precision))
