@@ -51,6 +51,8 @@ WORD = re.compile(
 
 MARKUP = re.compile(r"!\[|\]\(|</?[a-z][^<>]*>|https?://|\.(?:png|jpe?g|gif|svg)\b", re.IGNORECASE)
 
+CODE = re.compile(r"[{}\\|$]|(?:^|\s)[+*#\u2022=](?:\s|$)|\(\)|==")  # programs, tables and lists, taken for sentences
+
 
 class Writer(Protocol):
     """What writes queries of documents, such as a language model, and counts the answers that it refused."""
@@ -200,8 +202,9 @@ class _Maker(NamedTuple):
     repeated: set[str]  # sentences that several documents say
 
     def sentences(self, text: str) -> Iterator[str]:
-        """The sentences of a text that somebody might ask: its own, and no markup of images, links and addresses."""
-        return (each for each in sentences(text) if not MARKUP.search(each) and each not in self.repeated)
+        """The sentences of a text that somebody might ask: its own, and neither markup nor code."""
+        own = (each for each in sentences(text) if each not in self.repeated)
+        return (each for each in own if not MARKUP.search(each) and not CODE.search(each))
 
 
 def repeated_sentences(documents: Iterable[Document]) -> set[str]:
