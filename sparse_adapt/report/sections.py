@@ -14,6 +14,7 @@ Tone = Literal["", "good", "bad", "quiet", "title"]
 SHADES = 10  # of a heat map
 WIDTHS = 100  # of a bar
 LONG = 24  # characters of a bar's name that stand beside it
+WORD = 12  # characters of a word that fit there unbroken
 GOES_ON = "##"
 HERE = "<- here"  # beside what a report is about, where no colour says so
 
@@ -148,6 +149,11 @@ class Bar:
         """The width of the style sheet."""
         return round(WIDTHS * min(1.0, max(0.0, self.share)))
 
+    @property
+    def wide(self) -> bool:
+        """Whether the name stands above the bar, because a word of it would break beside the bar."""
+        return any(len(word) > WORD for word in self.name.split())
+
 
 @dataclass(frozen=True, slots=True)
 class BarList:
@@ -163,6 +169,11 @@ class BarList:
     def long(self) -> bool:
         """Whether the names need lines of their own: all of them where one does."""
         return any(len(bar.name) > LONG for bar in self.bars)
+
+    @property
+    def sums(self) -> bool:
+        """Whether figures stand there with the products that make them."""
+        return any(bar.product for bar in self.bars)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,9 @@
 import pytest
 from browsing import SIZES, browsing
 
+from sparse_adapt.plugins.pages.html import written
 from sparse_adapt.plugins.pages.run import PAGE_FILE, write_run_page
+from sparse_adapt.report.sections import Bar, BarList, Section, WebPage
 
 TITLES = [
     "Verdict",
@@ -66,6 +68,33 @@ def test_an_accessibility_checker_finds_nothing_serious(browser, address, width,
     with browser.open(address, width, scheme) as seen:
         seen.page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
         assert seen.finds() == []
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """Opens a page of some parts."""
+
+    def opened(*parts, width=380):
+        path = tmp_path / "page.html"
+        path.write_text(written(WebPage("t", [Section("s", "", parts)])), encoding="utf-8")
+        return browser.open(path.as_uri(), width)
+
+    return opened
+
+
+@pytest.mark.parametrize("width", [380, 1100])
+def test_a_word_beside_a_bar_stays_whole_and_the_bar_as_long_as_the_others(show, width):
+    names = ["short", "misconfigurations", "gatrocraptic", "an internationalisation"]
+    with show(BarList("", [Bar(name, "1.00", 1.0, "note") for name in names]), width=width) as seen:
+        lines = seen.page.locator(".label").evaluate_all(
+            """all => all.map(label => {
+                const range = document.createRange(); range.selectNodeContents(label);
+                return range.getClientRects().length})"""
+        )
+        assert lines == [1, 1, 1, 1]
+        boxes = [track.bounding_box() for track in seen.page.locator(".track").all()]
+        assert len({(box["x"], box["width"]) for box in boxes}) == 1
+        assert seen.too_wide() <= 0
 
 
 @pytest.mark.nightly

@@ -338,6 +338,16 @@ def test_a_sum_stays_on_its_line_and_bars_can_be_compared(browser, address, widt
         assert len(set(tracks)) == 1 and tracks[0] >= 30
 
 
+@pytest.mark.parametrize("width", [380, 1100])
+def test_bars_of_both_models_are_as_long_as_each_other_on_every_page(browser, address, width):
+    for place in ("?q=who+owns+zorvex", "document?name=d07"):
+        with browser.open(address + place, width) as seen:
+            tracks = seen.page.locator("ul.bars:not(.sums) .track").evaluate_all(
+                "all => all.map(each => Math.round(each.getBoundingClientRect().width))"
+            )
+            assert len(tracks) > 10 and len(set(tracks)) == 1, place
+
+
 def test_views_have_no_serious_finding(browser, address, subject):
     for place in (
         "?q=who%20owns%20zorvex",

@@ -13,6 +13,7 @@ from sparse_adapt.files.marker import faults
 from sparse_adapt.plugins.pages.run import run_page, write_run_page
 from sparse_adapt.plugins.pages.states import heat_of, heat_of_all, weights_at
 from sparse_adapt.plugins.pages.subject import read_subject
+from sparse_adapt.plugins.pages.terms import ActivatingText, find_terms, terms_section
 from sparse_adapt.retrieve.encode import encode
 
 PARTS = ["verdict", "stages", "terms", "queries", "provenance", "reproduction", "words"]
@@ -74,6 +75,16 @@ def test_all_weights_of_a_text_come_from_its_positions(subject):
     heat = heat_of_all(model, text, "t")
     figures = [float(token.figure.split()[0]) for token in heat.tokens if token.figure]
     assert sum(figures) == pytest.approx(encode(model, [text], "document").sum(), rel=0.1)
+
+
+def test_bars_of_a_term_have_one_scale(subject):
+    (found,) = find_terms(subject)
+    found = found._replace(
+        meaning=[ActivatingText("a plan", 2.2)], false_activations=[ActivatingText("a saw", 4.4)]
+    )
+    fold = terms_section(subject, [found]).parts[-1]
+    bars = [bar for part in fold.parts if part.kind == "bars" for bar in part.bars]
+    assert [(bar.figure, bar.share) for bar in bars] == [("2.20", 0.5), ("4.40", 1.0)]
 
 
 # -- other runs -----------------------------------------------------------------------------------
