@@ -6,9 +6,9 @@ takes one for markup. `charts` draws pictures; a terminal leaves them out.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
-from sparse_adapt.report.tables import Table, cell, formatted
+from sparse_adapt.report.tables import Column, Row, Table, cell, formatted
 
 Tone = Literal["", "good", "bad", "quiet", "title"]
 SHADES = 10  # of a heat map
@@ -50,6 +50,15 @@ class Facts:
         return [(name, value, tone) for (name, value), tone in zip(self.pairs, tones, strict=True)]
 
 
+class ShownCell(NamedTuple):
+    """What a cell of a page shows, whether it is a number, where it leads, and whether it is part of a row above."""
+
+    text: str
+    number: bool
+    link: str
+    part: bool
+
+
 @dataclass(frozen=True, slots=True)
 class TableRows:
     """A table. `links`: for the key of a column, the key of the row's field that holds where its cell leads."""
@@ -58,20 +67,14 @@ class TableRows:
     table: Table
     links: Mapping[str, str] = field(default_factory=dict)
 
-    def cells(self) -> list[list[tuple[str, bool, str]]]:
-        """Each row's cells: what is shown, whether it is a number, and where it leads."""
-        columns = self.table.columns
-        return [
-            [
-                (
-                    formatted(cell(row, each), each),
-                    each.kind not in ("text", "token"),
-                    str(row.get(self.links.get(each.key, ""), "") or ""),
-                )
-                for each in columns
-            ]
-            for row in self.table.rows
-        ]
+    def cells(self) -> list[list[ShownCell]]:
+        """Each row's cells; a name that begins with spaces is part of a row above."""
+        return [[self._cell(row, each) for each in self.table.columns] for row in self.table.rows]
+
+    def _cell(self, row: Row, column: Column) -> ShownCell:
+        shown, number = formatted(cell(row, column), column), column.kind not in ("text", "token")
+        link = str(row.get(self.links.get(column.key, ""), "") or "")
+        return ShownCell(shown.strip(), number, link, not number and shown.startswith(" "))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,9 @@ from browsing import SIZES, browsing
 
 from sparse_adapt.plugins.pages.html import written
 from sparse_adapt.plugins.pages.run import PAGE_FILE, write_run_page
-from sparse_adapt.report.sections import Bar, BarList, Section, WebPage
+from sparse_adapt.plugins.pages.verdict import COLUMNS
+from sparse_adapt.report.sections import Bar, BarList, Section, TableRows, WebPage
+from sparse_adapt.report.tables import Column, Table
 
 TITLES = [
     "Verdict",
@@ -95,6 +97,33 @@ def test_a_word_beside_a_bar_stays_whole_and_the_bar_as_long_as_the_others(show,
         boxes = [track.bounding_box() for track in seen.page.locator(".track").all()]
         assert len({(box["x"], box["width"]) for box in boxes}) == 1
         assert seen.too_wide() <= 0
+
+
+def test_gains_and_losses_fit_a_telephone(show):
+    figures = {"base": 0.702, "model": 0.705, "difference": -0.002, "low": -0.046, "high": -0.151}
+    rows = [{"kind": kind, "queries": 1_200, **figures} for kind in ("all queries", "semantic")]
+    with show(TableRows(Table("Gained and lost, in figures", COLUMNS, rows))) as seen:
+        over = seen.page.locator(".scroll").evaluate("each => each.scrollWidth - each.clientWidth")
+        assert over <= 0
+
+
+def test_a_wide_table_on_a_telephone_keeps_names_beside_their_figures(show):
+    columns = (Column("name", "", "text"), *(Column(str(each), f"stage {each}") for each in range(9)))
+    figures = {str(each): 1_000_000 for each in range(9)}
+    rows = [{"name": "weights"}, {"name": "  gatrocraptic-approvals", **figures}]
+    with show(TableRows(Table("", columns, rows))) as seen:
+        tops = seen.page.locator("tbody tr:last-child td").evaluate_all(
+            """all => all.map(each => {
+                const range = document.createRange(); range.selectNodeContents(each);
+                return Math.round(range.getClientRects()[0].top)})"""
+        )
+        assert len(set(tops)) == 1
+        name = seen.page.locator("td.part")
+        before = name.bounding_box()
+        seen.page.locator(".scroll").evaluate("each => each.scrollLeft = 200")
+        assert name.bounding_box() == before and before["x"] >= 0
+        padding = name.evaluate("each => getComputedStyle(each).paddingLeft")
+        assert float(padding.removesuffix("px")) > 5
 
 
 @pytest.mark.nightly
