@@ -120,7 +120,9 @@ def _heaviest(texts: Sequence[str], weights: NDArray[np.float32]) -> list[Activa
 
 def terms_section(subject: RunSubject, findings: Sequence[TermFindings]) -> Section:
     """The picture of all terms, their table, and the first of them in full."""
-    parts: list[Part] = [Pictures([_picture(subject)]), TableRows(_table(findings), {"term": "link"})]
+    parts: list[Part] = [Pictures([_picture(subject)])]
+    if len(findings) > min(1, SHOWN):  # what is told of a single one in full has every figure
+        parts.append(TableRows(_table(findings), {"term": "link"}))
     if not subject.own_queries:
         parts.append(
             Prose(
@@ -200,6 +202,7 @@ def _fold(
         ("documents", _documents(subject, each.rows)),
         ("weight where said", _weight(each.mention_weight)),
         ("weight where meant", _weight(each.meaning_weight)),
+        ("other documents", f"{percentage(each.others)} activate it"),
         ("nearest tokens", ", ".join(f"{name} {value:.2f}" for name, value in nearest)),
     ]
     title = f"False activations: background queries that activate it ({percentage(each.background)})"
