@@ -110,6 +110,11 @@ def test_checksums_are_folded(subject):
     ]
 
 
+def test_how_often_a_document_is_found_is_compared_with_chance(subject):
+    table = next(part for part in parts_of(run_page(subject), "queries") if part.kind == "rows").table
+    assert "each would have 83.3 %" in table.note  # 10 of 12 documents
+
+
 def test_bars_of_a_term_have_one_scale(subject):
     (found,) = find_terms(subject)
     found = found._replace(
