@@ -87,6 +87,15 @@ def test_judged_answers_are_marked(client):
     assert 'class="relevant"' not in client.get(f"/{TOKEN}/", params={"q": "who has a saw"}).text
 
 
+def test_judged_answers_are_marked_beside_the_slider_too(client, term):
+    query = {"amount": "0.5", "q": "the plan of what to spend"}
+    shown = client.get(f"/{TOKEN}/term/{term}", params=query).text
+    names = re.findall(r'<summary>(\w+) <span class="relevant">', shown)
+    found = re.findall(r"<summary>(d\d\d) ", shown)
+    assert names == [name for name in found if name in ("d05", "d06", "d07")] != []
+    assert "= score" not in shown and '<ul class="bars">\n</ul>' not in shown  # no sum without its parts
+
+
 def test_pages_and_anchors_are_apart(client):
     shown = client.get(f"/{TOKEN}/", params={"q": "who owns zorvex"}).text
     pages, anchors = (part.split("</nav>")[0] for part in shown.split("<nav ")[1:])

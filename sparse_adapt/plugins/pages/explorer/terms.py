@@ -145,13 +145,17 @@ def _with(explored: Explored, at: Addresses, amounts: Amounts, text: str) -> Ran
     """What the model finds for a query with its terms lowered by some amounts (T,)."""
     documents = explored.scales.documents
     assert documents is not None, "scales of a corpus"
-    query = SearchedTexts.of_queries(explored.main.model, [text]).searched(amounts)
+    query, grades = (
+        SearchedTexts.of_queries(explored.main.model, [text]).searched(amounts),
+        explored.grades(text),
+    )
     rows, scores = Searcher(documents.searched(amounts)).top_k(query, TOP)[0]
     found = []
     for row, score in zip(rows, scores, strict=True):
         document = explored.documents[int(row)]
+        relevant = None if grades is None else grades.get(document.document_id, 0) > 0
         link = at.document(document.document_id)
-        found.append(RankedDocument(document.document_id, document.title, f"{score:.2f}", None, [], link))
+        found.append(RankedDocument(document.document_id, document.title, f"{score:.2f}", relevant, [], link))
     return Ranking("with this" if amounts.any() else "as it is", found)
 
 
