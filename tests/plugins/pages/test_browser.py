@@ -1,12 +1,14 @@
 """Pages in a real browser: every part is there, nothing is asked of a network, and everybody can read them."""
 
+from itertools import pairwise
+
 import pytest
 from browsing import SIZES, browsing
 
 from sparse_adapt.plugins.pages.html import written
 from sparse_adapt.plugins.pages.run import PAGE_FILE, write_run_page
 from sparse_adapt.plugins.pages.verdict import COLUMNS
-from sparse_adapt.report.sections import Bar, BarList, Section, TableRows, WebPage
+from sparse_adapt.report.sections import Bar, BarList, Heat, Section, TableRows, Warm, WebPage
 from sparse_adapt.report.tables import Column, Table
 
 TITLES = [
@@ -124,6 +126,17 @@ def test_a_wide_table_on_a_telephone_keeps_names_beside_their_figures(show):
         assert name.bounding_box() == before and before["x"] >= 0
         padding = name.evaluate("each => getComputedStyle(each).paddingLeft")
         assert float(padding.removesuffix("px")) > 5
+
+
+def test_the_figure_behind_a_piece_keeps_apart_from_the_next_piece(show):
+    pieces = [Warm("ga", 1.0, "4.19"), Warm("##tro", 0.5, "1.91"), Warm("##cr", 0.0), Warm("##ap", 0.0)]
+    with show(Heat("t", pieces, "a note")) as seen:
+        boxes = [each.bounding_box() for each in seen.page.locator(".heat span").all()]
+        gaps = [right["x"] - left["x"] - left["width"] for left, right in pairwise(boxes)]
+        assert gaps[0] >= 0 and gaps[1] >= 0  # behind a figure
+        assert gaps[2] < 0  # one word, without a seam
+        heights = "all => all.map(each => getComputedStyle(each).lineHeight)"
+        assert len(set(seen.page.locator(".heat p:not(.tokens)").evaluate_all(heights))) == 1
 
 
 @pytest.mark.nightly
