@@ -297,13 +297,14 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class WebPage:
-    """A whole page. `links` lead to other pages, by their names."""
+    """A whole page. `links` lead to other pages, by their names; `here` is the name of the one that it belongs to."""
 
     title: str
     sections: Sequence[Section]
     lead: str = ""
     foot: str = ""
     links: Sequence[tuple[str, str]] = ()
+    here: str = ""
 
 
 def untitled(*parts: Part | Table | str) -> tuple[Section, ...]:

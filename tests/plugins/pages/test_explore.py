@@ -75,7 +75,7 @@ def test_every_view_shows_what_it_is_for(client, subject, term):
     ):
         assert said in page, said
     document = client.get(f"/{TOKEN}/document?name=d07").text
-    assert "By weight" in document and "Under the model before" in document
+    assert "By weight" in document and "<summary>before</summary>" in document
 
 
 def test_judged_answers_are_marked(client):
@@ -101,6 +101,29 @@ def test_pages_and_anchors_are_apart(client):
     pages, anchors = (part.split("</nav>")[0] for part in shown.split("<nav ")[1:])
     assert "Terms" in pages and 'href="#' not in pages
     assert 'href="#found"' in anchors and f"/{TOKEN}/" not in anchors
+
+
+def test_a_page_has_each_heading_once_and_says_where_it_is(client, term):
+    for path, here in (
+        ("", "Ask a query"),
+        ("?q=who+owns+zorvex", "Ask a query"),
+        ("terms", "Terms"),
+        (f"term/{term}", "Terms"),
+        ("document?name=d07", None),
+        ("document?name=d99", None),
+        (f"term/{term}?amount=much", None),
+    ):
+        shown = client.get(f"/{TOKEN}/{path}").text
+        headings = re.findall(r"<h[12][^>]*>(.*?)</h[12]>", shown)
+        assert len(headings) == len(set(headings)) and "" not in headings, path
+        current = re.findall(r'aria-current="true">(.*?)</a>', shown)
+        assert current == ([] if here is None else [here]), path
+
+
+def test_a_page_names_the_model_before_and_the_one_after(client, subject):
+    places = subject.places
+    lead = f"Before: {places.against}. After: {places.model}. 12 documents of {places.corpus}."
+    assert lead in client.get(f"/{TOKEN}/").text
 
 
 def test_bars_of_both_models_have_one_scale(subject):
@@ -355,6 +378,22 @@ def test_bars_of_both_models_are_as_long_as_each_other_on_every_page(browser, ad
                 "all => all.map(each => Math.round(each.getBoundingClientRect().width))"
             )
             assert len(tracks) > 10 and len(set(tracks)) == 1, place
+
+
+def test_before_and_after_stand_side_by_side_where_there_is_room(browser, address):
+    for place, beside in (("?q=who+owns+zorvex", "#tokens"), ("document?name=d07", "#weights")):
+        for width, rows in ((1100, 1), (380, 2)):
+            with browser.open(address + place, width) as seen:
+                boxes = [each.bounding_box() for each in seen.page.locator(f"{beside} .beside > div").all()]
+                assert len({box["y"] for box in boxes}) == rows, (place, width)
+                assert len({box["width"] for box in boxes}) == 1
+
+
+def test_a_long_query_is_seen_whole_while_there_is_room(browser, address):
+    query = "Are our departments staying inside their allowance this quarter?"
+    with browser.open(f"{address}?q={query}", 1100) as seen:
+        field = seen.page.get_by_role("textbox", name="Query")
+        assert field.evaluate("each => each.scrollWidth - each.clientWidth") <= 0
 
 
 def test_views_have_no_serious_finding(browser, address, subject):

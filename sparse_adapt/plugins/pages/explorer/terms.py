@@ -11,7 +11,7 @@ from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.pipeline.before_after import Amounts, SearchedTexts
 from sparse_adapt.pipeline.calibrate import check_calibrates, tabulate_before_after
 from sparse_adapt.plugins.pages.explorer.subject import Explored
-from sparse_adapt.plugins.pages.explorer.views import Addresses, Missing
+from sparse_adapt.plugins.pages.explorer.views import TERMS, Addresses, Missing
 from sparse_adapt.plugins.pages.queries import TOP
 from sparse_adapt.plugins.pages.states import heat_of
 from sparse_adapt.plugins.pages.terms import nearest_tokens
@@ -43,7 +43,7 @@ ENDS = ("raised", "lowered")  # of the slider, whose middle leaves a term as it 
 def terms_page(explored: Explored, at: Addresses) -> WebPage:
     """Every new term with the share of background queries that activate it."""
     if not explored.terms:
-        return at.message_page(explored, "Terms", "This model was given no new term.")
+        return at.message_page(explored, TERMS, "This model was given no new term.")
     shares = explored.scales.background.active.mean(axis=0)
     order = np.argsort(-shares, kind="stable")[:LISTED]
     tokens = explored.main.model.new_tokens
@@ -61,13 +61,11 @@ def terms_page(explored: Explored, at: Addresses) -> WebPage:
         Column("documents", "documents say it"),
         Column("background", "background queries activate it", "share", decimals=1),
     )
-    note = (
-        ""
-        if len(tokens) <= LISTED
-        else f"The first {LISTED:,} of {len(tokens):,}, most false activations first."
-    )
+    note = "Background queries are words of general English that mean no document."
+    if len(tokens) > LISTED:
+        note += f" The first {LISTED:,} of {len(tokens):,}, most false activations first."
     table = TableRows(Table("", columns, rows, note), {"term": "to"})
-    return at.page(explored, "Terms", [Section("terms", "Terms", [table])])
+    return at.page(explored, TERMS, [Section("terms", "", [table])], here=TERMS)
 
 
 def term_page(
@@ -83,7 +81,7 @@ def term_page(
         Section("false_activations", "False activations", _false_activations(explored, at, token)),
         Section("where", "Where it is said", _where(explored, at, token)),
     ]
-    return at.page(explored, token.term, sections)
+    return at.page(explored, token.term, sections, here=TERMS)
 
 
 def _about(explored: Explored, token: NewToken) -> Part:
