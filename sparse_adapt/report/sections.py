@@ -4,6 +4,7 @@
 takes one for markup. `charts` draws pictures; a terminal leaves them out.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, NamedTuple
@@ -220,6 +221,11 @@ class CommandText:
 
     kind: ClassVar[str] = "command"
     text: str
+
+    @property
+    def pieces(self) -> list[str]:
+        """The text in pieces: each second one is the name of an option, which stays on its line."""
+        return re.split(r"(?<!\S)(--[\w-]+)", self.text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from browsing import SIZES, browsing
 from sparse_adapt.plugins.pages.html import written
 from sparse_adapt.plugins.pages.run import PAGE_FILE, write_run_page
 from sparse_adapt.plugins.pages.verdict import COLUMNS
-from sparse_adapt.report.sections import Bar, BarList, Heat, Section, TableRows, Warm, WebPage
+from sparse_adapt.report.sections import Bar, BarList, CommandText, Heat, Section, TableRows, Warm, WebPage
 from sparse_adapt.report.tables import Column, Table
 
 TITLES = [
@@ -126,6 +126,15 @@ def test_a_wide_table_on_a_telephone_keeps_names_beside_their_figures(show):
         assert name.bounding_box() == before and before["x"] >= 0
         padding = name.evaluate("each => getComputedStyle(each).paddingLeft")
         assert float(padding.removesuffix("px")) > 5
+
+
+def test_an_option_of_a_command_is_never_broken(show):
+    command = "sparse-adapt demo --corpus gatrocraptic --model splade-tiny --preset default\n" * 3
+    with show(CommandText(command)) as seen:
+        options = seen.page.locator("pre span")
+        assert options.all_inner_texts() == ["--corpus", "--model", "--preset"] * 3
+        assert {*options.evaluate_all("all => all.map(each => each.getClientRects().length)")} == {1}
+        assert seen.page.locator("code").text_content() == command
 
 
 def test_a_word_of_cold_pieces_is_never_broken(show):
