@@ -433,8 +433,24 @@ def test_a_model_is_saved_from_a_browser(browser, address, subject, saves):
         seen.page.wait_for_load_state()
         assert "saved=by-hand" in seen.page.url, seen.page.locator("body").inner_text()
         assert "Saved as by-hand." in seen.page.locator("body").inner_text()
+        box = seen.page.get_by_text("Saved as by-hand.").bounding_box()
+        assert 0 <= box["y"] <= 900 - box["height"]
         assert seen.console == []
     assert (saves / "by-hand" / "model.safetensors").is_file()
+
+
+def test_the_slider_stays_in_view_when_it_is_used(browser, address, subject):
+    term = next(iter(subject.terms))
+    with browser.open(f"{address}term/{term}", 380) as seen:
+        seen.page.get_by_label("Lowered by").press("ArrowRight")
+        seen.page.get_by_label("A query to try it on").fill("zorvex")
+        seen.page.get_by_role("button", name="Show").click()
+        seen.page.wait_for_url("**amount=**")
+        seen.page.wait_for_load_state()
+        assert "q=zorvex" in seen.page.url and seen.page.url.endswith("#slider")
+        for found in (seen.page.get_by_label("Lowered by"), seen.page.get_by_role("button", name="Show")):
+            box = found.bounding_box()
+            assert 0 <= box["y"] <= box["y"] + box["height"] <= 900
 
 
 def test_documents_of_any_name_are_found_by_a_browser(browser, odd_address):

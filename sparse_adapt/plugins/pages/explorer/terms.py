@@ -36,6 +36,7 @@ from sparse_adapt.retrieve.search import Searcher
 
 FALSE_ACTIVATIONS = 10
 LISTED = 500  # terms, and documents of a term
+SLIDER = "slider"  # the anchor of the section to which its own forms lead back
 STEPS = 100  # of a slider
 ENDS = ("raised", "lowered")  # of the slider, whose middle leaves a term as it is
 
@@ -77,7 +78,7 @@ def term_page(
         raise Missing
     sections = [
         Section("about", "About", [_about(explored, token)]),
-        Section("slider", "Lower or raise it", _slider(explored, at, token, amount, text, saved)),
+        Section(SLIDER, "Lower or raise it", _slider(explored, at, token, amount, text, saved)),
         Section("false_activations", "False activations", _false_activations(explored, at, token)),
         Section("where", "Where it is said", _where(explored, at, token)),
     ]
@@ -120,9 +121,10 @@ def _slider(
     most = max(1.0, float(np.ceil(logits.max(initial=0.0))))
     fields = [
         Field("amount", "Lowered by", f"{amount:g}", (-most, most, round(2 * most / STEPS, 3)), ends=ENDS),
-        Field("q", "Rankings for", text),
+        Field("q", "A query to try it on", text),
     ]
-    parts: list[Part] = [WebForm(at.term(token.token_id), fields, "Show")]
+    parts: list[Part] = [Prose(f"Saved as {saved}.", "good")] if saved else []
+    parts.append(WebForm(f"{at.term(token.token_id)}#{SLIDER}", fields, "Show"))
     parts.append(TableRows(tabulate_before_after(explored.scales.before_after(amounts))))
     if text.strip():
         parts.append(
@@ -134,8 +136,6 @@ def _slider(
             Field("name", "Folder for the model", f"calibrated-{token.token_id}"),
         ]
         parts.append(WebForm(f"{at.term(token.token_id)}/save", named, "Save as a model", posts=True))
-    if saved:
-        parts.append(Prose(f"Saved as {saved}.", "good"))
     return parts
 
 
