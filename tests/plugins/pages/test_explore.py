@@ -163,6 +163,13 @@ def test_nothing_is_at_other_addresses(client, path):
     assert TOKEN not in answer.text or path.startswith(f"/{TOKEN}")
 
 
+def test_a_wrong_address_leads_on_for_whom_the_page_is(client):
+    for path in ("x", "term/", "term/3", "document/d07"):
+        shown = client.get(f"/{TOKEN}/{path}").text
+        assert "Nothing is here" in shown and f'href="/{TOKEN}/terms"' in shown, path
+    assert "Nothing is here" not in client.get("/wrong/x").text
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

@@ -75,6 +75,7 @@ def make_app(explored: Explored, token: str, port: int, saves: Path) -> Starlett
     routes.append(
         Route(f"/{token}/explore.js", lambda request: Response(script(), media_type="text/javascript"))
     )
+    routes.append(Route(f"/{token}/{{rest:path}}", _answer(explored, at, _nowhere)))
     app = Starlette(routes=routes)
     app.add_middleware(BaseHTTPMiddleware, dispatch=_guard(port))
     return app
@@ -137,6 +138,11 @@ def _answer(explored: Explored, at: Addresses, view: View) -> Callable[[Request]
         return HTMLResponse(served(page, f"{at.root}/page.css", f"{at.root}/explore.js"), status)
 
     return endpoint
+
+
+def _nowhere(request: Request) -> WebPage:
+    """No page: whoever knows the token is led on by one that says so."""
+    raise Missing
 
 
 def _term(explored: Explored, at: Addresses, request: Request) -> WebPage:
