@@ -120,6 +120,18 @@ def test_a_page_has_each_heading_once_and_says_where_it_is(client, term):
         assert current == ([] if here is None else [here]), path
 
 
+def test_what_the_slider_changes_is_named_apart_from_the_models(client, term):
+    shown = client.get(f"/{TOKEN}/term/{term}", params={"amount": "0.5", "q": "who owns zorvex"}).text
+    headings = re.findall(r'<th scope="col" class="number">(.*?)</th>', shown)
+    assert (
+        headings[:2] == re.findall(r'class="name">(as it is|with this)<', shown) == ["as it is", "with this"]
+    )
+
+
+def test_tokens_of_a_query_are_listed_once(client):
+    assert "The query weighs" not in client.get(f"/{TOKEN}/", params={"q": "who owns zorvex"}).text
+
+
 def test_a_page_names_the_model_before_and_the_one_after(client, subject):
     places = subject.places
     lead = f"Before: {places.against}. After: {places.model}. 12 documents of {places.corpus}."

@@ -3,6 +3,7 @@ raises it.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -37,6 +38,7 @@ from sparse_adapt.retrieve.search import Searcher
 FALSE_ACTIVATIONS = 10
 LISTED = 500  # terms, and documents of a term
 SLIDER = "slider"  # the anchor of the section to which its own forms lead back
+COMPARED = {"before": "as it is", "after": "with this"}  # of the slider; the models are before and after, too
 STEPS = 100  # of a slider
 ENDS = ("raised", "lowered")  # of the slider, whose middle leaves a term as it is
 
@@ -125,7 +127,9 @@ def _slider(
     ]
     parts: list[Part] = [Prose(f"Saved as {saved}.", "good")] if saved else []
     parts.append(WebForm(f"{at.term(token.token_id)}#{SLIDER}", fields, "Show"))
-    parts.append(TableRows(tabulate_before_after(explored.scales.before_after(amounts))))
+    table = tabulate_before_after(explored.scales.before_after(amounts))
+    columns = tuple(replace(each, title=COMPARED.get(each.key, each.title)) for each in table.columns)
+    parts.append(TableRows(replace(table, columns=columns)))
     if text.strip():
         parts.append(
             Rankings([_with(explored, at, each, text) for each in (np.zeros_like(amounts), amounts)])
@@ -154,7 +158,7 @@ def _with(explored: Explored, at: Addresses, amounts: Amounts, text: str) -> Ran
         relevant = None if grades is None else grades.get(document.document_id, 0) > 0
         link = at.document(document.document_id)
         found.append(RankedDocument(document.document_id, document.title, f"{score:.2f}", relevant, [], link))
-    return Ranking("with this" if amounts.any() else "as it is", found)
+    return Ranking(COMPARED["after" if amounts.any() else "before"], found)
 
 
 # -- false activations, and where it is said -----------------------------------------------------------------

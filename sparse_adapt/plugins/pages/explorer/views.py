@@ -1,6 +1,7 @@
 """The explorer's pages of a query and of a document, and what all its pages share: addresses, tokens, rankings."""
 
 from collections.abc import Container, Iterable
+from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -131,6 +132,7 @@ def query_page(explored: Explored, at: Addresses, text: str) -> WebPage:
     queries = {name: weighed(encoded, text) for name, encoded in explored.encoded.items()}
     largest, grades = largest_weight(query.vector for query in queries.values()), explored.grades(text)
     rankings = rankings_of(explored.encoded, queries, explored.documents, grades, at.document)
+    rankings = [replace(each, note="") for each in rankings]  # the query's tokens stand below, all of them
     found: list[Part] = (
         [] if grades is None else [Prose("A judged query: its relevant documents are marked.")]
     )
@@ -150,7 +152,7 @@ def _examples(explored: Explored, at: Addresses) -> Part:
     titles = [document.title for document in explored.documents[:EXAMPLES] if document.title]
     texts = [query.text for query in queries] or titles
     rows: list[Row] = [{"query": text, "to": at.query(text)} for text in texts]
-    return TableRows(Table("Some to begin with", (Column("query", "query", "text"),), rows), {"query": "to"})
+    return TableRows(Table("", (Column("query", "some to begin with", "text"),), rows), {"query": "to"})
 
 
 def document_page(explored: Explored, at: Addresses, name: str) -> WebPage:
