@@ -8,7 +8,17 @@ from browsing import SIZES, browsing
 from sparse_adapt.plugins.pages.html import written
 from sparse_adapt.plugins.pages.run import PAGE_FILE, write_run_page
 from sparse_adapt.plugins.pages.verdict import COLUMNS
-from sparse_adapt.report.sections import Bar, BarList, CommandText, Heat, Section, TableRows, Warm, WebPage
+from sparse_adapt.report.sections import (
+    Bar,
+    BarList,
+    CommandText,
+    Facts,
+    Heat,
+    Section,
+    TableRows,
+    Warm,
+    WebPage,
+)
 from sparse_adapt.report.tables import Column, Table
 
 TITLES = [
@@ -126,6 +136,16 @@ def test_a_wide_table_on_a_telephone_keeps_names_beside_their_figures(show):
         assert name.bounding_box() == before and before["x"] >= 0
         padding = name.evaluate("each => getComputedStyle(each).paddingLeft")
         assert float(padding.removesuffix("px")) > 5
+        lines = name.evaluate("each => getComputedStyle(each.closest('table')).borderCollapse")
+        assert lines == "separate"  # a line of one that stands still is else drawn where its cell was
+
+
+@pytest.mark.parametrize("width", [380, 1100])
+def test_facts_in_two_lists_stand_as_in_one(show, width):
+    with show(Facts([("a", "1"), ("b", "2")]), Facts([("c", "3")]), width=width) as seen:
+        boxes = [each.bounding_box() for each in seen.page.locator("dl div").all()]
+        gaps = [below["y"] - above["y"] - above["height"] for above, below in pairwise(boxes)]
+        assert gaps[1] == pytest.approx(gaps[0], abs=1)
 
 
 def test_an_option_of_a_command_is_never_broken(show):
