@@ -130,7 +130,7 @@ def test_the_page_draws_the_share_of_queries_that_activate_a_term(done):
     column["general"]["general"]["false_activations"], column["control_active"] = 0.2, 0.1
     by_mistake = before_after([column])[2].description
     assert (
-        "distill background queries 40; distill control queries 10; distill general questions 20"
+        "distill control queries 10; distill background queries 40; distill general questions 20"
         in by_mistake
     )
 

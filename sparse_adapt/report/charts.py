@@ -5,6 +5,7 @@ A scale of lines and bars always holds 0, so that a change looks as large as it 
 
 from collections.abc import Mapping, Sequence
 from colorsys import hls_to_rgb
+from itertools import pairwise
 from typing import cast
 
 from sparse_adapt.report.drawing import (
@@ -178,7 +179,10 @@ def _names_beside(
 def _places_below(
     sheet: Sheet, rows: Sequence[Row], x: str, order: Sequence[str] | None, left: float, bottom: float
 ) -> tuple[Mapping[str, float], float]:
-    """The place of each value of x, named below the drawing; and the place below the names."""
+    """The place of each value of x, named below the drawing; and the place below the names.
+
+    Names are level where no two of them touch, else slanted.
+    """
     if order is None:
         across = Scale.of([_of(row, x) for row in rows], left, sheet.width - RIGHT)
         for place, label in across.ticks():
@@ -188,13 +192,14 @@ def _places_below(
     names = [cut(name, 120) for name in order]
     room = (sheet.width - left) / max(1, len(order))
     places = {name: left + room * (number + 0.5) for number, name in enumerate(order)}
-    longest = max(map(width_of, names), default=0.0)
+    widths = [width_of(name) for name in names]
+    level = all((one + next_) / 2 <= room - 4 for one, next_ in pairwise([room - 8, *widths, room - 8]))
     for name, place in zip(names, places.values(), strict=True):
-        if longest <= room - 4:
+        if level:
             sheet.text(place, bottom + SMALL + 4, name, text_anchor="middle")
         else:
             _slanted(sheet, place, bottom + SMALL, name)
-    return places, bottom + SMALL + EDGE + (4 if longest <= room - 4 else 0.62 * longest)
+    return places, bottom + SMALL + EDGE + (4 if level else 0.62 * max(widths))
 
 
 def _slanted(sheet: Sheet, x: float, y: float, name: str) -> None:

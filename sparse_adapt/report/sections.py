@@ -4,16 +4,18 @@
 takes one for markup. `charts` draws pictures; a terminal leaves them out.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
-from sparse_adapt.report.tables import Table, cell, formatted
+from sparse_adapt.report.tables import Column, Row, Table, cell, formatted
 
 Tone = Literal["", "good", "bad", "quiet", "title"]
 SHADES = 10  # of a heat map
 WIDTHS = 100  # of a bar
 LONG = 24  # characters of a bar's name that stand beside it
+WORD = 12  # characters of a word that fit there unbroken
 GOES_ON = "##"
 HERE = "<- here"  # beside what a report is about, where no colour says so
 
@@ -49,6 +51,15 @@ class Facts:
         return [(name, value, tone) for (name, value), tone in zip(self.pairs, tones, strict=True)]
 
 
+class ShownCell(NamedTuple):
+    """What a cell of a page shows, whether it is a number, where it leads, and whether it is part of a row above."""
+
+    text: str
+    number: bool
+    link: str
+    part: bool
+
+
 @dataclass(frozen=True, slots=True)
 class TableRows:
     """A table. `links`: for the key of a column, the key of the row's field that holds where its cell leads."""
@@ -57,20 +68,14 @@ class TableRows:
     table: Table
     links: Mapping[str, str] = field(default_factory=dict)
 
-    def cells(self) -> list[list[tuple[str, bool, str]]]:
-        """Each row's cells: what is shown, whether it is a number, and where it leads."""
-        columns = self.table.columns
-        return [
-            [
-                (
-                    formatted(cell(row, each), each),
-                    each.kind not in ("text", "token"),
-                    str(row.get(self.links.get(each.key, ""), "") or ""),
-                )
-                for each in columns
-            ]
-            for row in self.table.rows
-        ]
+    def cells(self) -> list[list[ShownCell]]:
+        """Each row's cells; a name that begins with spaces is part of a row above."""
+        return [[self._cell(row, each) for each in self.table.columns] for row in self.table.rows]
+
+    def _cell(self, row: Row, column: Column) -> ShownCell:
+        shown, number = formatted(cell(row, column), column), column.kind not in ("text", "token")
+        link = str(row.get(self.links.get(column.key, ""), "") or "")
+        return ShownCell(shown.strip(), number, link, not number and shown.startswith(" "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +153,11 @@ class Bar:
         """The width of the style sheet."""
         return round(WIDTHS * min(1.0, max(0.0, self.share)))
 
+    @property
+    def wide(self) -> bool:
+        """Whether the name stands above the bar, because a word of it would break beside the bar."""
+        return any(len(word) > WORD for word in self.name.split())
+
 
 @dataclass(frozen=True, slots=True)
 class BarList:
@@ -163,6 +173,11 @@ class BarList:
     def long(self) -> bool:
         """Whether the names need lines of their own: all of them where one does."""
         return any(len(bar.name) > LONG for bar in self.bars)
+
+    @property
+    def sums(self) -> bool:
+        """Whether figures stand there with the products that make them."""
+        return any(bar.product for bar in self.bars)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +221,11 @@ class CommandText:
 
     kind: ClassVar[str] = "command"
     text: str
+
+    @property
+    def pieces(self) -> list[str]:
+        """The text in pieces: each second one is the name of an option, which stays on its line."""
+        return re.split(r"(?<!\S)(--[\w-]+)", self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,13 +303,14 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class WebPage:
-    """A whole page. `links` lead to other pages, by their names."""
+    """A whole page. `links` lead to other pages, by their names; `here` is the name of the one that it belongs to."""
 
     title: str
     sections: Sequence[Section]
     lead: str = ""
     foot: str = ""
     links: Sequence[tuple[str, str]] = ()
+    here: str = ""
 
 
 def untitled(*parts: Part | Table | str) -> tuple[Section, ...]:

@@ -11,7 +11,7 @@ from diagnostics.matches import QueryReport, explain, largest_contribution, rank
 from sparse_adapt.collection.readers import Document, Query
 from sparse_adapt.plugins.pages.subject import EncodedSubject, RunSubject
 from sparse_adapt.report.sections import Fold, Part, Prose, Ranking, Rankings, Section, TableRows
-from sparse_adapt.report.tables import Column, Row, Table
+from sparse_adapt.report.tables import Column, Row, Table, percentage
 from sparse_adapt.retrieve.hybrid import query_vectors
 from sparse_adapt.selection.evidence import SYNTHETIC
 
@@ -168,5 +168,7 @@ def _hubs(subject: RunSubject) -> Table:
         Column("change", "change", "share", decimals=1, signed=True),
     )
     count = subject.final.background.shape[0]
+    even = min(1.0, FIRST / max(1, len(subject.documents)))
     note = f"The share of {count:,} background queries, which mean no document, that have it among their first {FIRST}."
-    return Table("Documents that are found for too many queries", columns, rows_, note)
+    note += f" If all documents were found as often, each would have {percentage(even)}."
+    return Table("Documents that background queries find most", columns, rows_, note)

@@ -9,7 +9,7 @@ from sparse_adapt.pipeline.demo_report import has_alone
 from sparse_adapt.pipeline.report import Report
 from sparse_adapt.pipeline.run import PLAN_FILE
 from sparse_adapt.plugins.pages.subject import RunSubject
-from sparse_adapt.report.sections import CommandText, Facts, Fold, Part, Prose, Section, TableRows
+from sparse_adapt.report.sections import CommandText, Facts, Fold, Part, Section, TableRows
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.stages.record import read_stage_record
 
@@ -24,10 +24,10 @@ COLUMNS = (
 def reproduction_section(subject: RunSubject) -> Section:
     """Command, data with checksums, versions, settings."""
     report = subject.report
-    parts: list[Part] = [Prose("To make it again:"), CommandText(_command(subject))]
-    parts.append(Facts(list(_facts(report))))
+    parts: list[Part] = [CommandText(_command(subject)), Facts(list(_facts(report)))]
     if subject.stages:
-        parts.append(TableRows(Table("What each stage read", COLUMNS, list(_read(subject)))))
+        table = Table("", COLUMNS, list(_read(subject)))
+        parts.append(Fold("What each stage read, with checksums", [TableRows(table)]))
     plan = subject.run.folder / PLAN_FILE
     if plan.is_file():
         text = plan.read_text(encoding="utf-8", errors="replace")
@@ -56,13 +56,14 @@ def _command(subject: RunSubject) -> str:
 
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:
-    yield "written", str(report.get("written", "unknown"))
+    yield "written", str(report.get("written", "unknown")).replace("T", " ")
     yield "sparse-adapt", str(report.get("version", "unknown"))
     yield "base model", _name(str(report["model"]))
     yield "corpus", _name(str(report["corpus"]))
     for stage in report["stages"][:1]:
         versions: Mapping[str, object] = stage.get("versions", {})
-        yield "made with", ", ".join(f"{name} {value}" for name, value in versions.items())
+        others = [f"{name} {value}" for name, value in versions.items() if name != "sparse-adapt"]
+        yield "made with", ", ".join(others)
 
 
 def _read(subject: RunSubject) -> Iterator[Row]:

@@ -78,9 +78,7 @@ def run_page(subject: RunSubject) -> WebPage:
         reproduction_section(subject),
         Section("words", "Words of this page", [Facts(explained)]),
     ]
-    return WebPage(
-        f"What adapting to {corpus} brought", sections, lead, f"Written {subject.report.get('written', '')}."
-    )
+    return WebPage(f"What adapting to {corpus} brought", sections, lead)
 
 
 def write_run_page(

@@ -64,8 +64,8 @@ def before_after(columns: Sequence[ColumnFigures]) -> list[Picture]:
         {"model": each["name"], "%": 100 * share, "kind": kind}
         for each in columns
         for kind, share in (
+            ("control queries", each["control_active"]),  # first, as in the other pictures: in their colour
             ("background queries", each["general"][BACKGROUND.name][BACKGROUND.measure]),
-            ("control queries", each["control_active"]),
             ("general questions", each["general"][FALSE_ACTIVATIONS.name][FALSE_ACTIVATIONS.measure]),
         )
     ]

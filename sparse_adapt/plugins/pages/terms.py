@@ -120,7 +120,9 @@ def _heaviest(texts: Sequence[str], weights: NDArray[np.float32]) -> list[Activa
 
 def terms_section(subject: RunSubject, findings: Sequence[TermFindings]) -> Section:
     """The picture of all terms, their table, and the first of them in full."""
-    parts: list[Part] = [Pictures([_picture(subject)]), TableRows(_table(findings), {"term": "link"})]
+    parts: list[Part] = [Pictures([_picture(subject)])]
+    if len(findings) > min(1, SHOWN):  # what is told of a single one in full has every figure
+        parts.append(TableRows(_table(findings), {"term": "link"}))
     if not subject.own_queries:
         parts.append(
             Prose(
@@ -200,18 +202,20 @@ def _fold(
         ("documents", _documents(subject, each.rows)),
         ("weight where said", _weight(each.mention_weight)),
         ("weight where meant", _weight(each.meaning_weight)),
+        ("other documents", f"{percentage(each.others)} activate it"),
         ("nearest tokens", ", ".join(f"{name} {value:.2f}" for name, value in nearest)),
     ]
-    parts: list[Part] = [Facts(pairs)]
-    parts += _parts_of_texts(
-        "Queries that mean it", each.meaning, "no judged query means it without saying it"
-    )
     title = f"False activations: background queries that activate it ({percentage(each.background)})"
-    parts += _parts_of_texts(title, each.false_activations, "no background query activates it")
+    lists = [
+        ("Queries that mean it", each.meaning, "no judged query means it without saying it"),
+        (title, each.false_activations, "no background query activates it"),
+    ]
     if subject.own_queries:
-        parts += _parts_of_texts(
-            "Your queries that activate it; is it meant?", each.own, "none of your queries activates it"
+        lists.append(
+            ("Your queries that activate it; is it meant?", each.own, "none of your queries activates it")
         )
+    largest = max((text.weight for _, texts, _ in lists for text in texts), default=1.0)
+    parts: list[Part] = [Facts(pairs), *(_bars_of_texts(*one, largest) for one in lists)]
     return Fold(each.token.term, parts, open=open_, name=_anchor(each.token))
 
 
@@ -225,15 +229,11 @@ def _weight(value: float | None) -> str:
     return "in no text of this page" if value is None else f"{value:.2f} on average"
 
 
-def _parts_of_texts(title: str, false_activations: Sequence[ActivatingText], without: str) -> list[Part]:
-    if not false_activations:
-        return [Prose(f"{title}: {without}.", "quiet")]
-    largest = max(each.weight for each in false_activations)
-    return [
-        BarList(
-            title, [Bar(each.text, f"{each.weight:.2f}", each.weight / largest) for each in false_activations]
-        )
-    ]
+def _bars_of_texts(title: str, texts: Sequence[ActivatingText], without: str, largest: float) -> Part:
+    """Texts by the weight that they give a term; `largest`: the weight of the longest bar."""
+    if not texts:
+        return Prose(f"{title}: {without}.", "quiet")
+    return BarList(title, [Bar(each.text, f"{each.weight:.2f}", each.weight / largest) for each in texts])
 
 
 @torch.inference_mode()

@@ -44,9 +44,9 @@ def verdict_section(subject: RunSubject) -> Section:
     report = subject.report
     evidence, parts = report.get("evidence", {}), ruling_parts(report)
     gains = [Evidence(**row) for row in evidence.get("rows", ())]
+    parts.append(Facts(list(_costs(subject))))
     if gains:
         parts += _gained(gains, str(evidence.get("judged by", "")))
-    parts.append(Facts(list(_costs(subject))))
     parts += _retained(retention_in(report))
     return Section("verdict", "Verdict", parts)
 

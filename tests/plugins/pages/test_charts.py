@@ -86,6 +86,21 @@ def test_two_percent_are_no_cliff():
     assert "a document 194 to 196" in picture.svg  # the legend
 
 
+@pytest.mark.parametrize(
+    ("order", "level"),
+    [
+        (["base", "extend", "warmup", "dictionary", "distill"], True),
+        (["base", "a dictionary", "dictionaries", "distill", "all"], False),  # two that would touch
+        (["dictionaries of", "a", "b", "c", "d"], False),  # that would leave the picture
+    ],
+)
+def test_names_are_level_where_no_two_of_them_touch(order, level):
+    rows = [{"model": name, "y": 0.25, "kind": "k"} for name in order]
+    picture = charts.lines("t", rows, "model", "y", "kind", order=order, description="d")
+    slanted = [text.text for text in elements(picture, "text") if text.get("transform")]
+    assert slanted == ([] if level else order)
+
+
 def test_each_series_has_a_mark_of_its_own():
     rows = [{"model": name, "y": row / 4, "kind": f"k{row}"} for row in range(4) for name in STAGES]
     picture = charts.lines("t", rows, "model", "y", "kind", order=STAGES, description="d")

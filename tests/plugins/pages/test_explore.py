@@ -75,7 +75,7 @@ def test_every_view_shows_what_it_is_for(client, subject, term):
     ):
         assert said in page, said
     document = client.get(f"/{TOKEN}/document?name=d07").text
-    assert "By weight" in document and "Under the model before" in document
+    assert "By weight" in document and "<summary>before</summary>" in document
 
 
 def test_judged_answers_are_marked(client):
@@ -87,11 +87,55 @@ def test_judged_answers_are_marked(client):
     assert 'class="relevant"' not in client.get(f"/{TOKEN}/", params={"q": "who has a saw"}).text
 
 
+def test_judged_answers_are_marked_beside_the_slider_too(client, term):
+    query = {"amount": "0.5", "q": "the plan of what to spend"}
+    shown = client.get(f"/{TOKEN}/term/{term}", params=query).text
+    names = re.findall(r'<summary>(\w+) <span class="relevant">', shown)
+    found = re.findall(r"<summary>(d\d\d) ", shown)
+    assert names == [name for name in found if name in ("d05", "d06", "d07")] != []
+    assert "= score" not in shown and '<ul class="bars">\n</ul>' not in shown  # no sum without its parts
+
+
 def test_pages_and_anchors_are_apart(client):
     shown = client.get(f"/{TOKEN}/", params={"q": "who owns zorvex"}).text
     pages, anchors = (part.split("</nav>")[0] for part in shown.split("<nav ")[1:])
     assert "Terms" in pages and 'href="#' not in pages
     assert 'href="#found"' in anchors and f"/{TOKEN}/" not in anchors
+
+
+def test_a_page_has_each_heading_once_and_says_where_it_is(client, term):
+    for path, here in (
+        ("", "Ask a query"),
+        ("?q=who+owns+zorvex", "Ask a query"),
+        ("terms", "Terms"),
+        (f"term/{term}", "Terms"),
+        ("document?name=d07", None),
+        ("document?name=d99", None),
+        (f"term/{term}?amount=much", None),
+    ):
+        shown = client.get(f"/{TOKEN}/{path}").text
+        headings = re.findall(r"<h[12][^>]*>(.*?)</h[12]>", shown)
+        assert len(headings) == len(set(headings)) and "" not in headings, path
+        current = re.findall(r'aria-current="true">(.*?)</a>', shown)
+        assert current == ([] if here is None else [here]), path
+
+
+def test_what_the_slider_changes_is_named_apart_from_the_models(client, term):
+    shown = client.get(f"/{TOKEN}/term/{term}", params={"amount": "0.5", "q": "who owns zorvex"}).text
+    headings = re.findall(r'<th scope="col" class="number">(.*?)</th>', shown)
+    assert (
+        headings[:2] == re.findall(r'class="name">(as it is|with this)<', shown) == ["as it is", "with this"]
+    )
+
+
+def test_tokens_of_a_query_are_listed_once(client):
+    assert "The query weighs" not in client.get(f"/{TOKEN}/", params={"q": "who owns zorvex"}).text
+
+
+def test_a_page_names_the_model_before_and_the_one_after(client, subject):
+    places = subject.places
+    lead = f"Before: {places.against}. After: {places.model}. 12 documents of {places.corpus}."
+    assert lead in client.get(f"/{TOKEN}/").text
 
 
 def test_bars_of_both_models_have_one_scale(subject):
@@ -129,6 +173,13 @@ def test_nothing_is_at_other_addresses(client, path):
     answer = client.get(path)
     assert answer.status_code == 404
     assert TOKEN not in answer.text or path.startswith(f"/{TOKEN}")
+
+
+def test_a_wrong_address_leads_on_for_whom_the_page_is(client):
+    for path in ("x", "term/", "term/3", "document/d07"):
+        shown = client.get(f"/{TOKEN}/{path}").text
+        assert "Nothing is here" in shown and f'href="/{TOKEN}/terms"' in shown, path
+    assert "Nothing is here" not in client.get("/wrong/x").text
 
 
 @pytest.mark.parametrize(
@@ -338,6 +389,32 @@ def test_a_sum_stays_on_its_line_and_bars_can_be_compared(browser, address, widt
         assert len(set(tracks)) == 1 and tracks[0] >= 30
 
 
+@pytest.mark.parametrize("width", [380, 1100])
+def test_bars_of_both_models_are_as_long_as_each_other_on_every_page(browser, address, width):
+    for place in ("?q=who+owns+zorvex", "document?name=d07"):
+        with browser.open(address + place, width) as seen:
+            tracks = seen.page.locator("ul.bars:not(.sums) .track").evaluate_all(
+                "all => all.map(each => Math.round(each.getBoundingClientRect().width))"
+            )
+            assert len(tracks) > 10 and len(set(tracks)) == 1, place
+
+
+def test_before_and_after_stand_side_by_side_where_there_is_room(browser, address):
+    for place, beside in (("?q=who+owns+zorvex", "#tokens"), ("document?name=d07", "#weights")):
+        for width, rows in ((1100, 1), (380, 2)):
+            with browser.open(address + place, width) as seen:
+                boxes = [each.bounding_box() for each in seen.page.locator(f"{beside} .beside > div").all()]
+                assert len({box["y"] for box in boxes}) == rows, (place, width)
+                assert len({box["width"] for box in boxes}) == 1
+
+
+def test_a_long_query_is_seen_whole_while_there_is_room(browser, address):
+    query = "Are our departments staying inside their allowance this quarter?"
+    with browser.open(f"{address}?q={query}", 1100) as seen:
+        field = seen.page.get_by_role("textbox", name="Query")
+        assert field.evaluate("each => each.scrollWidth - each.clientWidth") <= 0
+
+
 def test_views_have_no_serious_finding(browser, address, subject):
     for place in (
         "?q=who%20owns%20zorvex",
@@ -375,8 +452,24 @@ def test_a_model_is_saved_from_a_browser(browser, address, subject, saves):
         seen.page.wait_for_load_state()
         assert "saved=by-hand" in seen.page.url, seen.page.locator("body").inner_text()
         assert "Saved as by-hand." in seen.page.locator("body").inner_text()
+        box = seen.page.get_by_text("Saved as by-hand.").bounding_box()
+        assert 0 <= box["y"] <= 900 - box["height"]
         assert seen.console == []
     assert (saves / "by-hand" / "model.safetensors").is_file()
+
+
+def test_the_slider_stays_in_view_when_it_is_used(browser, address, subject):
+    term = next(iter(subject.terms))
+    with browser.open(f"{address}term/{term}", 380) as seen:
+        seen.page.get_by_label("Lowered by").press("ArrowRight")
+        seen.page.get_by_label("A query to try it on").fill("zorvex")
+        seen.page.get_by_role("button", name="Show").click()
+        seen.page.wait_for_url("**amount=**")
+        seen.page.wait_for_load_state()
+        assert "q=zorvex" in seen.page.url and seen.page.url.endswith("#slider")
+        for found in (seen.page.get_by_label("Lowered by"), seen.page.get_by_role("button", name="Show")):
+            box = found.bounding_box()
+            assert 0 <= box["y"] <= box["y"] + box["height"] <= 900
 
 
 def test_documents_of_any_name_are_found_by_a_browser(browser, odd_address):

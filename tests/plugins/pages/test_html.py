@@ -125,3 +125,10 @@ def test_a_page_is_known_by_its_title(tmp_path, page):
     path.write_text("<title>mine</title>")
     with pytest.raises(InputError, match=r"page\.html: not a page of sparse-adapt"):
         read_page(path)
+
+
+def test_every_table_has_a_name_of_its_own():
+    columns = (Column("a", "stage", "text"), Column("b", "time", unit="s")), (Column("a", "a", "text"),)
+    tables = [Table("Stages", columns[0], []), *(Table("", each, []) for each in columns)]
+    text = written(WebPage("t", [Section("s", "S", [TableRows(each) for each in tables])]))
+    assert re.findall(r'role="region" .*?aria-label="(.*?)"', text) == ["Stages", "stage, time (s)", "a"]

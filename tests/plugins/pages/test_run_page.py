@@ -10,9 +10,11 @@ from conftest import refused
 
 from sparse_adapt.collection.readers import Document, Query, write_documents, write_queries
 from sparse_adapt.files.marker import faults
+from sparse_adapt.plugins.pages.html import written
 from sparse_adapt.plugins.pages.run import run_page, write_run_page
 from sparse_adapt.plugins.pages.states import heat_of, heat_of_all, weights_at
 from sparse_adapt.plugins.pages.subject import read_subject
+from sparse_adapt.plugins.pages.terms import ActivatingText, find_terms, terms_section
 from sparse_adapt.retrieve.encode import encode
 
 PARTS = ["verdict", "stages", "terms", "queries", "provenance", "reproduction", "words"]
@@ -74,6 +76,53 @@ def test_all_weights_of_a_text_come_from_its_positions(subject):
     heat = heat_of_all(model, text, "t")
     figures = [float(token.figure.split()[0]) for token in heat.tokens if token.figure]
     assert sum(figures) == pytest.approx(encode(model, [text], "document").sum(), rel=0.1)
+
+
+def parts_of(page, name):
+    """The parts of a section, with those in folds."""
+    parts = list(next(section for section in page.sections if section.name == name).parts)
+    return parts + [inner for part in parts if part.kind == "fold" for inner in part.parts]
+
+
+def test_nothing_stands_on_a_page_twice(subject):
+    page = run_page(subject)
+    assert "rows" not in [part.kind for part in parts_of(page, "terms")]  # the one term is told in full
+    facts = [name for part in parts_of(page, "terms") if part.kind == "facts" for name, _ in part.pairs]
+    assert {"pieces before", "weight where said", "weight where meant", "other documents"} <= set(facts)
+    kinds = [part.kind for part in page.sections[0].parts]
+    assert kinds[:4] == ["prose", "facts", "facts", "beside"]  # what it costs, with all else that is said
+    made = written(page)
+    assert made.count(subject.report["written"].replace("T", " ")) == 1
+    assert f"sparse-adapt {subject.report['version']}, " not in made
+
+
+def test_many_terms_have_a_table(subject):
+    (found,) = find_terms(subject)
+    (table,) = (part for part in terms_section(subject, [found, found]).parts if part.kind == "rows")
+    assert [row["term"] for row in table.table.rows] == ["zorvex", "zorvex"]
+
+
+def test_checksums_are_folded(subject):
+    folds = [part for part in parts_of(run_page(subject), "reproduction") if part.kind == "fold"]
+    assert [fold.summary for fold in folds] == [
+        "What each stage read, with checksums",
+        "Every setting (run.toml)",
+    ]
+
+
+def test_how_often_a_document_is_found_is_compared_with_chance(subject):
+    table = next(part for part in parts_of(run_page(subject), "queries") if part.kind == "rows").table
+    assert "each would have 83.3 %" in table.note  # 10 of 12 documents
+
+
+def test_bars_of_a_term_have_one_scale(subject):
+    (found,) = find_terms(subject)
+    found = found._replace(
+        meaning=[ActivatingText("a plan", 2.2)], false_activations=[ActivatingText("a saw", 4.4)]
+    )
+    fold = terms_section(subject, [found]).parts[-1]
+    bars = [bar for part in fold.parts if part.kind == "bars" for bar in part.bars]
+    assert [(bar.figure, bar.share) for bar in bars] == [("2.20", 0.5), ("4.40", 1.0)]
 
 
 # -- other runs -----------------------------------------------------------------------------------

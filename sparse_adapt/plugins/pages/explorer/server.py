@@ -18,7 +18,7 @@ from sparse_adapt.errors import ConfigError, MissingExtraError, SparseAdaptError
 from sparse_adapt.files.place import Place
 from sparse_adapt.pipeline.calibrate import save_calibrated
 from sparse_adapt.plugins.pages.explorer.subject import Explored
-from sparse_adapt.plugins.pages.explorer.terms import amounts_with, term_page, terms_page
+from sparse_adapt.plugins.pages.explorer.terms import SLIDER, amounts_with, term_page, terms_page
 from sparse_adapt.plugins.pages.explorer.views import Addresses, Missing, document_page, query_page
 from sparse_adapt.plugins.pages.html import script, served, style_sheet
 from sparse_adapt.report.sections import WebPage
@@ -75,6 +75,7 @@ def make_app(explored: Explored, token: str, port: int, saves: Path) -> Starlett
     routes.append(
         Route(f"/{token}/explore.js", lambda request: Response(script(), media_type="text/javascript"))
     )
+    routes.append(Route(f"/{token}/{{rest:path}}", _answer(explored, at, _nowhere)))
     app = Starlette(routes=routes)
     app.add_middleware(BaseHTTPMiddleware, dispatch=_guard(port))
     return app
@@ -139,6 +140,11 @@ def _answer(explored: Explored, at: Addresses, view: View) -> Callable[[Request]
     return endpoint
 
 
+def _nowhere(request: Request) -> WebPage:
+    """No page: whoever knows the token is led on by one that says so."""
+    raise Missing
+
+
 def _term(explored: Explored, at: Addresses, request: Request) -> WebPage:
     fields = request.query_params
     amount = _number(fields.get("amount", "0"))
@@ -158,7 +164,7 @@ def _save(explored: Explored, at: Addresses, saves: Path) -> Callable[[Request],
             save_calibrated(
                 explored.main.model, explored.places.model, amounts, before_after, Place(saves / name)
             )
-        return RedirectResponse(at.term(token_id, amount=f"{amount:g}", saved=name), 303)
+        return RedirectResponse(f"{at.term(token_id, amount=f'{amount:g}', saved=name)}#{SLIDER}", 303)
 
     async def endpoint(request: Request) -> Response:
         try:

@@ -3,6 +3,7 @@ raises it.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from sparse_adapt.model.encoder import NewToken
 from sparse_adapt.pipeline.before_after import Amounts, SearchedTexts
 from sparse_adapt.pipeline.calibrate import check_calibrates, tabulate_before_after
 from sparse_adapt.plugins.pages.explorer.subject import Explored
-from sparse_adapt.plugins.pages.explorer.views import Addresses, Missing
+from sparse_adapt.plugins.pages.explorer.views import TERMS, Addresses, Missing
 from sparse_adapt.plugins.pages.queries import TOP
 from sparse_adapt.plugins.pages.states import heat_of
 from sparse_adapt.plugins.pages.terms import nearest_tokens
@@ -36,6 +37,8 @@ from sparse_adapt.retrieve.search import Searcher
 
 FALSE_ACTIVATIONS = 10
 LISTED = 500  # terms, and documents of a term
+SLIDER = "slider"  # the anchor of the section to which its own forms lead back
+COMPARED = {"before": "as it is", "after": "with this"}  # of the slider; the models are before and after, too
 STEPS = 100  # of a slider
 ENDS = ("raised", "lowered")  # of the slider, whose middle leaves a term as it is
 
@@ -43,7 +46,7 @@ ENDS = ("raised", "lowered")  # of the slider, whose middle leaves a term as it 
 def terms_page(explored: Explored, at: Addresses) -> WebPage:
     """Every new term with the share of background queries that activate it."""
     if not explored.terms:
-        return at.message_page(explored, "Terms", "This model was given no new term.")
+        return at.message_page(explored, TERMS, "This model was given no new term.")
     shares = explored.scales.background.active.mean(axis=0)
     order = np.argsort(-shares, kind="stable")[:LISTED]
     tokens = explored.main.model.new_tokens
@@ -61,13 +64,11 @@ def terms_page(explored: Explored, at: Addresses) -> WebPage:
         Column("documents", "documents say it"),
         Column("background", "background queries activate it", "share", decimals=1),
     )
-    note = (
-        ""
-        if len(tokens) <= LISTED
-        else f"The first {LISTED:,} of {len(tokens):,}, most false activations first."
-    )
+    note = "Background queries are words of general English that mean no document."
+    if len(tokens) > LISTED:
+        note += f" The first {LISTED:,} of {len(tokens):,}, most false activations first."
     table = TableRows(Table("", columns, rows, note), {"term": "to"})
-    return at.page(explored, "Terms", [Section("terms", "Terms", [table])])
+    return at.page(explored, TERMS, [Section("terms", "", [table])], here=TERMS)
 
 
 def term_page(
@@ -79,11 +80,11 @@ def term_page(
         raise Missing
     sections = [
         Section("about", "About", [_about(explored, token)]),
-        Section("slider", "Lower or raise it", _slider(explored, at, token, amount, text, saved)),
+        Section(SLIDER, "Lower or raise it", _slider(explored, at, token, amount, text, saved)),
         Section("false_activations", "False activations", _false_activations(explored, at, token)),
         Section("where", "Where it is said", _where(explored, at, token)),
     ]
-    return at.page(explored, token.term, sections)
+    return at.page(explored, token.term, sections, here=TERMS)
 
 
 def _about(explored: Explored, token: NewToken) -> Part:
@@ -122,10 +123,13 @@ def _slider(
     most = max(1.0, float(np.ceil(logits.max(initial=0.0))))
     fields = [
         Field("amount", "Lowered by", f"{amount:g}", (-most, most, round(2 * most / STEPS, 3)), ends=ENDS),
-        Field("q", "Rankings for", text),
+        Field("q", "A query to try it on", text),
     ]
-    parts: list[Part] = [WebForm(at.term(token.token_id), fields, "Show")]
-    parts.append(TableRows(tabulate_before_after(explored.scales.before_after(amounts))))
+    parts: list[Part] = [Prose(f"Saved as {saved}.", "good")] if saved else []
+    parts.append(WebForm(f"{at.term(token.token_id)}#{SLIDER}", fields, "Show"))
+    table = tabulate_before_after(explored.scales.before_after(amounts))
+    columns = tuple(replace(each, title=COMPARED.get(each.key, each.title)) for each in table.columns)
+    parts.append(TableRows(replace(table, columns=columns)))
     if text.strip():
         parts.append(
             Rankings([_with(explored, at, each, text) for each in (np.zeros_like(amounts), amounts)])
@@ -136,8 +140,6 @@ def _slider(
             Field("name", "Folder for the model", f"calibrated-{token.token_id}"),
         ]
         parts.append(WebForm(f"{at.term(token.token_id)}/save", named, "Save as a model", posts=True))
-    if saved:
-        parts.append(Prose(f"Saved as {saved}.", "good"))
     return parts
 
 
@@ -145,14 +147,18 @@ def _with(explored: Explored, at: Addresses, amounts: Amounts, text: str) -> Ran
     """What the model finds for a query with its terms lowered by some amounts (T,)."""
     documents = explored.scales.documents
     assert documents is not None, "scales of a corpus"
-    query = SearchedTexts.of_queries(explored.main.model, [text]).searched(amounts)
+    query, grades = (
+        SearchedTexts.of_queries(explored.main.model, [text]).searched(amounts),
+        explored.grades(text),
+    )
     rows, scores = Searcher(documents.searched(amounts)).top_k(query, TOP)[0]
     found = []
     for row, score in zip(rows, scores, strict=True):
         document = explored.documents[int(row)]
+        relevant = None if grades is None else grades.get(document.document_id, 0) > 0
         link = at.document(document.document_id)
-        found.append(RankedDocument(document.document_id, document.title, f"{score:.2f}", None, [], link))
-    return Ranking("with this" if amounts.any() else "as it is", found)
+        found.append(RankedDocument(document.document_id, document.title, f"{score:.2f}", relevant, [], link))
+    return Ranking(COMPARED["after" if amounts.any() else "before"], found)
 
 
 # -- false activations, and where it is said -----------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The explorer's pages of a query and of a document, and what all its pages share: addresses, tokens, rankings."""
 
 from collections.abc import Container, Iterable
+from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -15,6 +16,7 @@ from sparse_adapt.plugins.pages.subject import EncodedSubject
 from sparse_adapt.report.sections import (
     Bar,
     BarList,
+    Beside,
     Field,
     Fold,
     Part,
@@ -28,6 +30,7 @@ from sparse_adapt.report.sections import (
 from sparse_adapt.report.tables import Column, Row, Table
 from sparse_adapt.retrieve.hybrid import names_of_columns
 
+ASK, TERMS = "Ask a query", "Terms"
 LONGEST = 2_000  # characters of a query
 EXAMPLES = 8
 TOKENS = 25  # of a text
@@ -54,20 +57,22 @@ class Addresses(NamedTuple):
         """The page of a document."""
         return f"{self.root}/document?{urlencode({'name': name})}"  # no part of a path: `..` is a name, too
 
-    def page(self, explored: Explored, title: str, sections: list[Section], lead: str = "") -> WebPage:
-        """A page with what leads to the others."""
-        links = [("Ask a query", f"{self.root}/"), ("Terms", f"{self.root}/terms")]
-        return WebPage(title, sections, lead or _about(explored), links=links)
+    def page(
+        self, explored: Explored, title: str, sections: list[Section], lead: str = "", here: str = ""
+    ) -> WebPage:
+        """A page with what leads to the others. `here`: the name of the one that it is or belongs to."""
+        links = [(ASK, f"{self.root}/"), (TERMS, f"{self.root}/terms")]
+        return WebPage(title, sections, lead or _about(explored), links=links, here=here)
 
     def message_page(self, explored: Explored, title: str, text: str) -> WebPage:
         """A page that says one thing: a mistake, or that nothing is here."""
-        return self.page(explored, title, [Section("said", title, [Prose(text)])])
+        return self.page(explored, title, [Section("said", "", [Prose(text)])])
 
 
 def _about(explored: Explored) -> str:
     places = explored.places
-    beside = f" beside {places.against}" if places.against is not None else ""
-    return f"{places.model}{beside}, {len(explored.documents):,} documents of {places.corpus}"
+    model = places.model if places.against is None else f"Before: {places.against}. After: {places.model}"
+    return f"{model}. {len(explored.documents):,} documents of {places.corpus}."
 
 
 def token_bars(
@@ -119,14 +124,15 @@ def query_page(explored: Explored, at: Addresses, text: str) -> WebPage:
     """What each model finds for a query, and the query's tokens by weight and by position."""
     text = text[:LONGEST]
     parts: list[Part] = [WebForm(at.query(), [Field("q", "Query", text)], "Ask")]
-    sections = [Section("ask", "Ask", parts)]
+    sections = [Section("ask", "", parts)]
     if not text.strip():
         parts.append(Prose("Type a query to see its tokens, and what each model finds and why.", "quiet"))
         parts.append(_examples(explored, at))
-        return at.page(explored, "Ask a query", sections)
+        return at.page(explored, ASK, sections, here=ASK)
     queries = {name: weighed(encoded, text) for name, encoded in explored.encoded.items()}
     largest, grades = largest_weight(query.vector for query in queries.values()), explored.grades(text)
     rankings = rankings_of(explored.encoded, queries, explored.documents, grades, at.document)
+    rankings = [replace(each, note="") for each in rankings]  # the query's tokens stand below, all of them
     found: list[Part] = (
         [] if grades is None else [Prose("A judged query: its relevant documents are marked.")]
     )
@@ -136,9 +142,9 @@ def query_page(explored: Explored, at: Addresses, text: str) -> WebPage:
         folds.append(Fold(name, [tokens, heat_of_all(encoded.model, text, "By position")], open=True))
     sections += [
         Section("found", "What is found", [*found, Rankings(rankings)]),
-        Section("tokens", "What the query weighs", folds),
+        Section("tokens", "What the query weighs", [Beside(folds)]),
     ]
-    return at.page(explored, text, sections)
+    return at.page(explored, text, sections, here=ASK)
 
 
 def _examples(explored: Explored, at: Addresses) -> Part:
@@ -146,7 +152,7 @@ def _examples(explored: Explored, at: Addresses) -> Part:
     titles = [document.title for document in explored.documents[:EXAMPLES] if document.title]
     texts = [query.text for query in queries] or titles
     rows: list[Row] = [{"query": text, "to": at.query(text)} for text in texts]
-    return TableRows(Table("Some to begin with", (Column("query", "query", "text"),), rows), {"query": "to"})
+    return TableRows(Table("", (Column("query", "some to begin with", "text"),), rows), {"query": "to"})
 
 
 def document_page(explored: Explored, at: Addresses, name: str) -> WebPage:
@@ -154,11 +160,11 @@ def document_page(explored: Explored, at: Addresses, name: str) -> WebPage:
     row = explored.rows.get(name)
     if row is None:
         raise Missing
-    document, sections = explored.documents[row], []
+    document, folds = explored.documents[row], []
     largest = largest_weight(each.documents[row] for each in explored.encoded.values())
     for which, encoded in explored.encoded.items():
         heat = heat_of_all(encoded.model, document.full_text, "By position")
-        parts: list[Part] = [heat, token_bars(explored, at, encoded, encoded.documents[row], largest)]
-        title = f"Under the model {which}" if len(explored.encoded) > 1 else "Weights"
-        sections.append(Section(which, title, parts))
+        tokens = token_bars(explored, at, encoded, encoded.documents[row], largest)
+        folds.append(Fold(which, [tokens, heat], open=True))
+    sections = [Section("weights", "Where its weights come from", [Beside(folds)])]
     return at.page(explored, document.document_id, sections, document.title)
