@@ -51,7 +51,7 @@ WORD = re.compile(
 
 MARKUP = re.compile(r"!\[|\]\(|</?[a-z][^<>]*>|https?://|\.(?:png|jpe?g|gif|svg)\b", re.IGNORECASE)
 
-CODE = re.compile(r"[{}\\|$]|(?:^|\s)[+*#\u2022=](?:\s|$)|\(\)|==")  # programs, tables and lists, taken for sentences
+CODE = re.compile(r"[{}\\|$]|(?:^|\s)[+*#\u2022=](?:\s|$)|\(\)|==")  # of programs, tables and lists
 
 
 class Writer(Protocol):
