@@ -142,8 +142,9 @@ def _lost(case: Case) -> Iterator[RulingLine]:
 def at_most(general: Evidence) -> str:
     """As much as may be lost on general questions."""
     questions = f"{general.queries:,} general questions"
-    most = 100 * max(0.0, -general.low)
-    return f"at most {most:.1f} points of nDCG@10 on {questions}, at 95 % ({_both(general)})"
+    most = f"{100 * max(0.0, -general.low):.1f}"
+    lost = "nothing" if most == "0.0" else f"at most {most} points"
+    return f"{lost} of nDCG@10 on {questions}, at 95 % ({_both(general)})"
 
 
 def _beware(case: Case) -> Iterator[RulingLine]:
