@@ -149,6 +149,14 @@ def test_a_corpus_is_given_by_its_place_or_its_name(sparse_adapt, tmp_path, monk
     assert "nowhere: no such file or folder" in refused(sparse_adapt(command, *flag.split()))
 
 
+@pytest.mark.parametrize("flag", ["--corpus nowhere", "--corpus=nowhere", "--collection nowhere"])
+def test_a_judged_collection_is_a_corpus_too(sparse_adapt, tmp_path, monkeypatch, flag):
+    monkeypatch.chdir(tmp_path)
+    given = ("evaluate", "--model", "splade-tiny", *flag.split())
+    assert "nowhere: no such file or folder" in refused(sparse_adapt(*given))
+    assert "No such option: --collection" in refused(sparse_adapt("verify", "x", "--collection", "y"))
+
+
 def test_a_corpus_that_is_named_without_one_is_missing(sparse_adapt):
     assert "Missing argument 'CORPUS'" in refused(sparse_adapt("check", "--corpus"))
     assert "terms needs CORPUS" in refused(sparse_adapt("terms", "--corpus")), "or a glossary"

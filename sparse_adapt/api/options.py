@@ -364,7 +364,9 @@ def _choosing(option: Option, choices: tuple[str, ...]) -> Option:
 
 CORPUS_HELP = "A BEIR folder or its corpus.jsonl, a JSONL or TSV file, a bundled name or an ir_datasets id."
 MODEL_HELP = "A model folder, the alias splade-tiny or hub:owner/name."
-COLLECTION_HELP = "Documents, queries and judgements: a BEIR folder, a bundled name or an ir_datasets id."
+COLLECTION_HELP = (
+    "Documents, queries, judgements: a BEIR folder, a bundled name, an ir_datasets id. Also as --corpus."
+)
 READING = "How much of a text is read"
 WITH = "With "  # begins the name of a panel of help whose options count only beside the one that it names
 

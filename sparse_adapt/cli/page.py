@@ -116,9 +116,15 @@ class CorpusCommand(TyperCommand):
         for word in coming:
             flag, equals, value = word.partition("=")
             if flag not in named:
-                others.append(word)
+                others.append(f"{self._own_name(flag)}{equals}{value}")
             elif equals:
                 first.append(value)
             elif (following := next(coming, None)) is not None:
                 first.append(following)
         return [*first, *others]
+
+    def _own_name(self, flag: str) -> str:
+        """What this command calls an option of PLACED; any other as it is. A collection is a corpus with judgements."""
+        own = {name for each in self.params for name in each.opts}
+        same = next((flags for flags in PLACED if flag in flags), ())
+        return flag if flag in own else next((name for name in same if name in own), flag)
