@@ -41,7 +41,7 @@ KEYS_LEFT_OUT = {
     *("sha256", "model_content_size_in_bytes", "model_content_hash_value"),
 }
 MOMENT = re.compile(  # on a page: when, how long, and by which version
-    r"\d{4}-\d\d-\d\dT[\d:]+[+-]\d{4}|\b\d+ (?:s|min|h)\b|\btook \d+%|\bsparse-adapt \d+(?:\.\d+)+"
+    r"\d{4}-\d\d-\d\d[T ][\d:]+[+-]\d{4}|\b\d+ (?:s|min|h)\b|\btook \d+%|\bsparse-adapt \d+(?:\.\d+)+"
     r'|(?<=<td class="number">)\d+(?=</td>\s*<td>)'  # the column of seconds, which stands before words
 )
 RTOL, ATOL = 1e-3, 1e-4  # between processors
