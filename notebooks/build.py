@@ -113,7 +113,8 @@ def main() -> None:
     notebook = build()
     if not arguments.cells_only:
         execute(notebook, NOTEBOOK.parent)
-    nbformat.write(notebook, NOTEBOOK)
+    home = f"{NOTEBOOK.parents[1]}/"  # which the cells reach from their own folder
+    NOTEBOOK.write_text(nbformat.writes(notebook).replace(home, "../") + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -32,6 +32,8 @@ def test_the_notebook_is_what_its_script_makes(script):
     lines = [line for kind, text in sources(saved) if kind == "code" for line in text.splitlines()]
     assert [line for line in lines if "import" in line] == ["import sparse_adapt as sa"]
     assert NOTEBOOK.stat().st_size < LARGEST
+    assert "../corpora/gatrocraptic/dictionary.jsonl" in str(saved), "a file of the checkout"
+    assert str(Path.home()) not in str(saved) and str(FOLDER.parent) not in str(saved)
 
 
 @pytest.mark.nightly

@@ -44,7 +44,7 @@ def check(corpus: CorpusAtPlace, model: Model = "splade-tiny", *, columns: Colum
     from sparse_adapt.terms.mining import read_terms
 
     source = Corpus.of(corpus, columns)
-    place = corpus if isinstance(corpus, str | Path) else None
+    place = source.place or source.table
     texts = {each.document_id: each.full_text for each in source.read()}
     counts, remarks = {"documents": len(texts)}, list[str]()
     if wordless := sum(not text.strip() for text in texts.values()):
@@ -74,7 +74,7 @@ def check(corpus: CorpusAtPlace, model: Model = "splade-tiny", *, columns: Colum
         counts,
         rows=[{"what": name, "count": count} for name, count in counts.items()],
         notes=[f"{source.name}: {remark}" for remark in remarks],
-        then=[] if place is None else [line("adapt", place, *column_words(columns))],
+        then=[line("adapt", place, *column_words(columns))] if place else [],
         counts=counts,
         remarks=remarks,
     )
@@ -101,20 +101,20 @@ def _cut(texts: Sequence[str], model: "ModelLike") -> list[str]:
     return [] if encoder.windows else [f"{said}; exact words (sparse-adapt words) {whole}, {by_windows}"]
 
 
-def _first(corpus: str | Path | None, names: Sequence[str]) -> Path | None:
+def _first(corpus: str, names: Sequence[str]) -> Path | None:
     """The first of some files that lies in a corpus's folder, or beside its file; None beside what has no place."""
     from sparse_adapt.collection.sources import file_beside
 
-    if corpus is None:
+    if not corpus:
         return None
     return next((path for name in names if (path := file_beside(corpus, name)) is not None), None)
 
 
-def _judged(corpus: str | Path | None) -> dict[str, Path]:
+def _judged(corpus: str) -> dict[str, Path]:
     """The judgements in the folder `qrels`, every split of them; none beside what has no place."""
     from sparse_adapt.collection.sources import bundled, judgement_files
 
-    if corpus is None:
+    if not corpus:
         return {}
     place = bundled(corpus)
     return judgement_files(place if place.is_dir() else place.parent) if place.exists() else {}

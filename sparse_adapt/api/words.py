@@ -114,10 +114,7 @@ def add_words(
     of_glossary = glossary is not None and chooses_definitions(columns)
     source = Corpus.of(corpus, () if of_glossary else columns)
     definitions = [] if glossary is None else definitions_of(glossary, columns if of_glossary else ())
-    left_out, notes = (
-        list[str](),
-        [] if out is not None else ["nothing was written; name a folder with -o DIR"],
-    )
+    notes = [] if out is not None else ["nothing was written; name a folder with -o DIR"]
     place = None if out is None else Place(Path(out), overwrite, reads=[str(model)])
     if place is not None:
         check_output(place)
@@ -137,10 +134,9 @@ def add_words(
         if glossary is not None:
             before = words.defined_names
             words = encoder.words = defined_by(definitions, encoder, source.read, bars.count)
-            left_out = [name for name in before if name not in words.defined_names]
-    if left_out:
-        gone = f"{', '.join(left_out[:NAMED])}{', ...' if len(left_out) > NAMED else ''}"
-        notes.append(f"no longer found by definition, for the glossary before is replaced: {gone}")
+            if left_out := [name for name in before if name not in words.defined_names]:
+                gone = f"{', '.join(left_out[:NAMED])}{', ...' if len(left_out) > NAMED else ''}"
+                notes.append(f"no longer found by definition, for the glossary before is replaced: {gone}")
     base, folder = loaded.source, None if place is None else place.folder
     then = list[str]()
     if folder is not None:

@@ -18,7 +18,7 @@ from sparse_adapt.files.steps import PATH
 from sparse_adapt.files.writing import write_text
 from sparse_adapt.model.encoder import VOCABULARY_FILE, NewToken, read_beside, read_vocabulary
 from sparse_adapt.model.entries import ENTRIES_FILE
-from sparse_adapt.model.exact.defined import DEFINED_FILE, read_defined_words
+from sparse_adapt.model.exact.defined import DEFINED_FILE, read_defined_settings
 from sparse_adapt.model.exact.words import EXACT_WORDS_FILE
 from sparse_adapt.model.folder import CARD_FILE, UNKNOWN, ModelOrigin, origin_of
 from sparse_adapt.model.idf import TOKEN_SCALES_FILE
@@ -215,12 +215,12 @@ def _words(folder: Path) -> str:
 
 def _by_definition(folder: Path) -> str:
     """How many words a query may mean unsaid, and what tells so."""
-    defined = read_defined_words(folder)
+    defined = read_defined_settings(folder)
     if defined is None:
         return ""
     return (
-        f"\n\nA query that means one of {len(defined.settings.words):,} words by its definition, and doesn't say it, "
-        f"gets the word as well (`{DEFINED_FILE}` lists them): in sparse-adapt, where {defined.settings.labeller} "
+        f"\n\nA query that means one of {len(defined.words):,} words by its definition, and doesn't say it, "
+        f"gets the word as well (`{DEFINED_FILE}` lists them): in sparse-adapt, where {defined.labeller} "
         "reads each query for that."
     )
 

@@ -203,8 +203,8 @@ class _Maker(NamedTuple):
 
     def sentences(self, text: str) -> Iterator[str]:
         """The sentences of a text that somebody might ask: its own, and neither markup nor code."""
-        own = (each for each in sentences(text) if each not in self.repeated)
-        return (each for each in own if not MARKUP.search(each) and not CODE.search(each))
+        taken = (each for each in sentences(text) if each not in self.repeated)
+        return (each for each in taken if not (MARKUP.search(each) or CODE.search(each)))
 
 
 def repeated_sentences(documents: Iterable[Document]) -> set[str]:

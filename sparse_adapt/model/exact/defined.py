@@ -98,24 +98,35 @@ class DefinedWords:
 # -- in files ---------------------------------------------------------------------------------------
 
 
-def read_defined_words(folder: Path) -> DefinedWords | None:
-    """The defined words of a model folder; None where it has none. Raises ModelError for a damaged file."""
-    path, of_vectors = folder / DEFINED_FILE, folder / VECTORS_FILE
+def read_defined_settings(folder: Path) -> DefinedSettings | None:
+    """Which words are defined, without vectors; None in a model folder that has none. Raises ModelError if damaged."""
+    path = folder / DEFINED_FILE
     if not is_there(path) and not path.is_symlink():
         return None
-    for each in (path, of_vectors):
-        if not each.is_file():
-            raise ModelError(f"{each}: is no file that can be read; {ANEW}")
-        if (size := each.stat().st_size) > LARGEST:
-            raise ModelError(f"{each}: has {size:,} bytes, where {LARGEST:,} are read; {ANEW}")
+    _check_size(path)
     try:
-        settings = read_record(path, DefinedSettings, ANEW)
+        return read_record(path, DefinedSettings, ANEW)
     except InputError as error:
         raise ModelError(str(error)) from error
+
+
+def read_defined_words(folder: Path) -> DefinedWords | None:
+    """The defined words of a model folder; None where it has none. Raises ModelError for a damaged file."""
+    settings, of_vectors = read_defined_settings(folder), folder / VECTORS_FILE
+    if settings is None:
+        return None
+    _check_size(of_vectors)
     try:
         return DefinedWords(settings, _sound(load_file(of_vectors), len(settings.words)))
     except (OSError, SafetensorError, KeyError, ValueError) as error:
         raise ModelError(f"{of_vectors}: damaged ({error}); {ANEW}") from error
+
+
+def _check_size(path: Path) -> None:
+    if not path.is_file():
+        raise ModelError(f"{path}: is no file that can be read; {ANEW}")
+    if (size := path.stat().st_size) > LARGEST:
+        raise ModelError(f"{path}: has {size:,} bytes, where {LARGEST:,} are read; {ANEW}")
 
 
 def _sound(arrays: Mapping[str, np.ndarray], words: int) -> Margins:

@@ -24,10 +24,8 @@ from sparse_adapt.model.head.threads import compiled
 ROWS_BY = 64
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")  # read at the first use
 MOST_OF_A_STATE = 127
-MULTIPLIES = (
-    "avx512_vnni",
-    "amx_int8",
-)  # for others torch has a plain loop, thirty times as slow as float32 (AVX2)
+# Torch multiplies whole numbers by a plain loop elsewhere, with AVX2 thirty times as slow as float32.
+MULTIPLIES = ("avx512_vnni", "amx_int8")
 MOST_OF_A_ROW = 64  # with AVX2 two products, one factor + 128, have to fit 16 bits together
 ROWS_AT_ONCE = 1024  # which are rounded: half a megabyte in float32, 128 wide
 SMALLEST = 1e-30  # step between two whole numbers
@@ -107,7 +105,7 @@ def bounds_above(states: Tensor, starts: Tensor, weight: Tensor) -> Tensor:
     and what remains as whole numbers. The product of two rounded vectors is off by the error of the first times the
     second's length, and the other way round (Cauchy and Schwarz); sums in float32 by a part of the lengths' product.
     """
-    texts, owner = len(starts) - 1, torch.arange(len(starts) - 1).repeat_interleave(starts.diff())
+    texts, owner = len(starts) - 1, _owners(starts)
     means = torch.zeros(texts, states.shape[1]).index_add_(0, owner, states)
     means /= starts.diff().clamp_min(1).unsqueeze(1)
     rest = states - means[owner]
@@ -125,11 +123,15 @@ def bounds_above(states: Tensor, starts: Tensor, weight: Tensor) -> Tensor:
 
 def bounds_by_products(states: Tensor, starts: Tensor, weight: Tensor) -> Tensor:
     """The same, by the products in float32 and what their sums may be off: (B, V); -inf for a text without rows."""
-    texts, owner = len(starts) - 1, torch.arange(len(starts) - 1).repeat_interleave(starts.diff())
     largest, _ = pool(states, starts, torch.zeros(len(states), dtype=torch.long), weight)
     slack = states.shape[1] * torch.finfo(torch.float32).eps
-    lengths = _largest_of(states.norm(dim=1), owner, texts)
+    lengths = _largest_of(states.norm(dim=1), _owners(starts), len(starts) - 1)
     return largest.addr_(lengths, weight.norm(dim=1), alpha=slack)
+
+
+def _owners(starts: Tensor) -> Tensor:
+    """The text of each row: (T). starts: (B + 1)."""
+    return torch.arange(len(starts) - 1).repeat_interleave(starts.diff())
 
 
 def _largest_of(values: Tensor, owner: Tensor, texts: int) -> Tensor:

@@ -178,17 +178,13 @@ def unpack(
         else f"encode again {len(ids):,} documents: their ids are in {out}/reencode.txt"
     )
     count = sum(len(each.header.tokens) for each in plan.packs)
+    packs = f"{len(plan.packs):,} pack{'s' * (len(plan.packs) != 1)}"
     return _result(
         out,
         {each.name: each.header for each in plan.packs},
         again,
         {"encode_again": ids},
-        wrote=[
-            (
-                Path(out),
-                f"a model with {count:,} terms of {len(plan.packs):,} pack{'s' * (len(plan.packs) != 1)}",
-            )
-        ],
+        wrote=[(Path(out), f"a model with {count:,} terms of {packs}")],
         then=[line("packs", out)],
         folder=Path(out),
         model=partial(load, out),

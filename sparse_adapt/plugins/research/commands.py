@@ -507,13 +507,11 @@ def suite(
     wrote, notes = [], list[str]()
     if place is not None:
         pictures, lacking = drawn(place)
-        wrote, notes = (
-            [(place, f"suite.json, suite.md, suite.tex, {', '.join(pictures)}, vectors")],
-            [lacking],
-        )
+        wrote = [(place, f"suite.json, suite.md, suite.tex, {', '.join(pictures)}, vectors")]
+        notes = [lacking] if lacking else []
         again += ["--overwrite", "--explain"]
     result = suite_object(outcome), suite_tables(outcome)
-    return Result(str(file), *result, wrote, [line(*again)], notes=[*filter(None, notes)])
+    return Result(str(file), *result, wrote, [line(*again)], notes=notes)
 
 
 def suite_file() -> Result:

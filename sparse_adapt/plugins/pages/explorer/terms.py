@@ -147,10 +147,8 @@ def _with(explored: Explored, at: Addresses, amounts: Amounts, text: str) -> Ran
     """What the model finds for a query with its terms lowered by some amounts (T,)."""
     documents = explored.scales.documents
     assert documents is not None, "scales of a corpus"
-    query, grades = (
-        SearchedTexts.of_queries(explored.main.model, [text]).searched(amounts),
-        explored.grades(text),
-    )
+    query = SearchedTexts.of_queries(explored.main.model, [text]).searched(amounts)
+    grades = explored.grades(text)
     rows, scores = Searcher(documents.searched(amounts)).top_k(query, TOP)[0]
     found = []
     for row, score in zip(rows, scores, strict=True):
